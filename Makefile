@@ -1,0 +1,38 @@
+# The two commands: make demo, make test. Each makes .venv from the lock file first; the second time that costs nothing.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check faults bench lock clean
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "livewell needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY)          ## the tour: 5,000 jobs, two workers, one killed half-way (ARGS="--jobs 1000 --json")
+	@$(BIN)/livewell demo $(ARGS)
+
+test: $(READY)          ## everything but the long fault campaign (ARGS="tests/sql -k claim")
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+check: $(READY)         ## linters, types, layers, SQL
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/squawk src/livewell/*/sql/*.sql
+
+faults: $(READY)        ## the whole fault campaign, one JSON line per code (ARGS="F-A2 F-B1")
+	$(BIN)/python -m tests.faults.campaign $(ARGS)
+
+bench: $(READY)         ## the queue beside PgQueuer, in one run
+	$(BIN)/livewell bench queue $(ARGS)
+
+lock:                   ## after changing dependencies
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade -o requirements.lock
+
+clean:
+	rm -rf .venv .livewell .pytest_cache .mypy_cache .ruff_cache
