@@ -1,0 +1,65 @@
+"""Every exception Livewell raises, in one place.
+
+Expected outcomes (a fenced finish, a merged enqueue) are values, not exceptions: see model.py. What is raised here either is the caller's mistake or needs a person,
+so each message says what happened, the value, and what mends it.
+"""
+
+
+class LivewellError(Exception):
+    """The base of everything Livewell raises on purpose."""
+
+
+class ConfigurationError(LivewellError):
+    """A setting is wrong: the message names the variable, the value and what is allowed. The command line exits with 2."""
+
+
+class DatabaseError(LivewellError):
+    """The database could not do what was asked, through no fault of the caller."""
+
+    def __init__(self, message: str, *, sqlstate: str = "") -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+class DatabaseUnavailable(DatabaseError):
+    """The database did not answer, or not within the deadline; the outcome of a write may be unknown. Retrying is safe."""
+
+
+class DatabaseConflict(DatabaseError):
+    """Postgres ended the transaction for a deadlock or a serialisation failure (40P01, 40001): nobody's fault, run it again."""
+
+
+class ReplicaRefused(DatabaseUnavailable):
+    """A claim or a limit was asked of a replica: it would decide on old data (R28)."""
+
+
+class MigrationError(LivewellError):
+    """The schema is missing, older, newer or changed by hand; the message gives the command."""
+
+
+class EmbeddedPostgresError(LivewellError):
+    """The embedded server could not be found, started or stopped."""
+
+
+class UnknownTask(LivewellError):
+    """No task of that name is registered with this app."""
+
+
+class UnknownQueue(LivewellError):
+    """No queue of that name is declared."""
+
+
+class InvalidPayload(LivewellError):
+    """The arguments do not fit the task, cannot be written as JSON, or are too large."""
+
+
+class InvalidOption(LivewellError):
+    """A delay, priority, lane or key is outside what is allowed."""
+
+
+class JobNotFound(LivewellError):
+    """No job, finished job or dead letter has that id."""
+
+
+class OwnershipLost(LivewellError):
+    """Somebody else owns this job by now; the transaction that would have finished it was rolled back."""
