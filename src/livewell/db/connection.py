@@ -1,0 +1,151 @@
+"""One Postgres connection with a deadline on every call, and Postgres errors turned into ours.
+
+A half-open connection ignores every TCP setting, and cancelling a psycopg call costs ten seconds more (its own cancel request must fail first). So a deadline here
+does neither: it shuts the socket down, libpq sees the end of the stream, and the call fails at once as DatabaseUnavailable. The connection is then closed and
+never used again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import errors as pg
+
+from livewell.errors import (
+    DatabaseConflict,
+    DatabaseError,
+    DatabaseUnavailable,
+    InvalidOption,
+    InvalidPayload,
+    LivewellError,
+    ReplicaRefused,
+    UnknownQueue,
+)
+from livewell.redact import redact
+
+Row = tuple[Any, ...]
+Connection = psycopg.AsyncConnection[Row]
+
+_CONFLICTS = ("40001", "40P01")
+_OURS: dict[str, type[LivewellError]] = {
+    "LW001": ReplicaRefused,
+    "25006": ReplicaRefused,
+    "LW002": UnknownQueue,
+    "LW003": InvalidOption,
+    "LW004": InvalidOption,
+    "LW005": InvalidPayload,
+    "22P05": InvalidPayload,
+    "22P02": InvalidPayload,
+}
+
+
+@contextmanager
+def deadline(connection: Connection, seconds: float) -> Iterator[None]:
+    """Cut the connection if the block takes longer than this."""
+    timer = asyncio.get_running_loop().call_later(seconds, sever, connection)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def sever(connection: Connection) -> None:
+    """Shut the socket down under libpq; whoever waits on it fails at once."""
+    try:
+        duplicate = os.dup(connection.fileno())
+    except (psycopg.Error, OSError):
+        return  # it is closed already, which is all we wanted
+    with socket.socket(fileno=duplicate) as end:
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # not connected any more
+
+
+@contextmanager
+def translated(doing: str, *, foreign: bool = False) -> Iterator[None]:
+    """Raise our errors instead of Postgres's; an error of the caller's own (foreign) SQL passes as it is."""
+    try:
+        yield
+    except psycopg.Error as error:
+        ours = translate(error, doing)
+        if ours is None and foreign:
+            raise
+        raise ours or DatabaseError(f"{doing}: {redact(str(error))}", sqlstate=error.sqlstate or "") from error
+
+
+def translate(error: psycopg.Error, doing: str) -> LivewellError | None:
+    """What a Postgres error means to a caller, or None when it is the caller's own SQL that failed."""
+    state = error.sqlstate or ""
+    text = redact(error.diag.message_primary or str(error))
+    if state in _CONFLICTS:
+        return DatabaseConflict(f"{doing}: {text}", sqlstate=state)
+    if state in _OURS:
+        return _OURS[state](f"{doing}: {text}")
+    if isinstance(error, pg.CheckViolation) and (error.diag.table_name or "") in {"job", "queue", "dead_job"}:
+        return InvalidOption(f"{doing}: refused by {error.diag.constraint_name}: {text}")
+    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+        return DatabaseUnavailable(f"{doing}: {text}", sqlstate=state)
+    return None
+
+
+async def connect(conninfo: str, *, seconds: float, prepare: bool, options: str = "") -> Connection:
+    """Open one autocommit connection within this many seconds."""
+    arguments: dict[str, Any] = {"connect_timeout": max(2, round(seconds)), "application_name": "livewell"}
+    if options:
+        arguments["options"] = options
+    with translated("connect"):
+        try:
+            return await asyncio.wait_for(
+                psycopg.AsyncConnection.connect(
+                    conninfo, autocommit=True, prepare_threshold=5 if prepare else None, **arguments
+                ),
+                seconds + 1,
+            )
+        except TimeoutError as error:
+            raise DatabaseUnavailable(f"connect: no answer within {seconds:g} s") from error
+
+
+class Link:
+    """One connection that reconnects when it is next needed. For loops that must not wait for a pool that handlers have emptied."""
+
+    def __init__(
+        self, conninfo: str, *, call_seconds: float, connect_seconds: float, prepare: bool, options: str = ""
+    ) -> None:
+        self._conninfo = conninfo
+        self._prepare = prepare
+        self._call_seconds = call_seconds
+        self._connect_seconds = connect_seconds
+        self._options = options
+        self._connection: Connection | None = None
+
+    async def call(self, query: str, params: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement; on any failure the connection is dropped, and the next call opens a new one."""
+        if self._connection is None:
+            self._connection = await connect(
+                self._conninfo, seconds=self._connect_seconds, prepare=self._prepare, options=self._options
+            )
+        connection = self._connection
+        done = False
+        try:
+            with translated("call"), deadline(connection, self._call_seconds):
+                cursor = await connection.execute(query.encode(), params)
+                rows = await cursor.fetchall() if cursor.description else []
+            done = True
+            return rows
+        finally:
+            if not done:
+                await self.close()
+
+    async def close(self) -> None:
+        """Close without waiting for the server."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            sever(connection)
+            await connection.close()

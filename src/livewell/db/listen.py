@@ -1,0 +1,117 @@
+"""Hear nudges: a LISTEN connection that proves to itself that it still hears.
+
+    connecting ──listening──▶ hearing ──own ping not heard, or connection lost──▶ connecting (with back-off)
+                                 │
+                                 └── after every (re)connect: on_reconnect, so listeners catch up by reading
+
+A nudge is a hint that saves waiting for the next poll; polling is the guarantee. Payloads are channel names, never data: every role can read them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from collections.abc import Callable
+
+import psycopg
+
+from livewell.db.connection import Connection, connect, deadline, sever, translated
+from livewell.errors import ConfigurationError, DatabaseUnavailable, LivewellError
+
+CHANNEL = "livewell"
+
+
+class Listener:
+    """Calls on_nudge(name) for every nudge and on_reconnect() after every (re)connect."""
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        on_nudge: Callable[[str], None],
+        on_reconnect: Callable[[], None],
+        check_seconds: float,
+        connect_seconds: float,
+    ) -> None:
+        self._conninfo = conninfo
+        self._on_nudge = on_nudge
+        self._on_reconnect = on_reconnect
+        self._check_seconds = check_seconds
+        self._connect_seconds = connect_seconds
+        self.reconnects = 0
+        self.hearing = asyncio.Event()
+        self.backend_pid = 0
+
+    async def run(self) -> None:
+        """Listen until cancelled, through any number of lost connections."""
+        failures = 0
+        while True:
+            try:
+                await self._listen()
+            except (LivewellError, psycopg.Error, OSError):
+                failures = 0 if self.hearing.is_set() else failures + 1
+            self.hearing.clear()
+            self.reconnects += 1
+            await asyncio.sleep(min(5.0, 0.05 * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+
+    async def _listen(self) -> None:
+        connection = await connect(self._conninfo, seconds=self._connect_seconds, prepare=False)
+        try:
+            with deadline(connection, self._connect_seconds):
+                await connection.execute(f"LISTEN {CHANNEL}".encode())
+            self.backend_pid = connection.info.backend_pid
+            self.hearing.set()
+            self._on_reconnect()
+            while True:
+                await self._hear(connection)
+        finally:
+            sever(connection)
+            await connection.close()
+
+    async def _hear(self, connection: Connection) -> None:
+        """Pass nudges on for one check interval, then ping ourselves and insist on hearing it."""
+        async for note in connection.notifies(timeout=self._check_seconds):
+            self._on_nudge(note.payload)
+        ping = f"ping:{secrets.token_hex(8)}"
+        with deadline(connection, self._check_seconds + self._connect_seconds):
+            await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, ping))
+            notes = connection.notifies(timeout=self._connect_seconds)
+            async for note in notes:
+                if note.payload == ping:
+                    await notes.aclose()
+                    return
+                self._on_nudge(note.payload)
+        raise DatabaseUnavailable("the listener does not hear its own nudge")
+
+
+async def require_direct(conninfo: str, seconds: float) -> None:
+    """Refuse a transaction pooler on the listening address: LISTEN would hear nothing, silently."""
+    first = await connect(conninfo, seconds=seconds, prepare=False)
+    try:
+        with translated("listen_url"), deadline(first, seconds):
+            await first.execute(f"LISTEN {CHANNEL}".encode())
+            mine = await _scalar(first, "SELECT pg_backend_pid()")
+        if mine == first.info.backend_pid:
+            return
+        # A pooler. In session mode LISTEN still works; in transaction mode our idle backend is lent to the next one who asks.
+        second = await connect(conninfo, seconds=seconds, prepare=False)
+        try:
+            with translated("listen_url"), deadline(second, seconds):
+                await second.execute("BEGIN")
+                theirs = await _scalar(second, "SELECT pg_backend_pid()")
+        finally:
+            await second.close()
+        if theirs == mine:
+            raise ConfigurationError(
+                "LIVEWELL_LISTEN_URL: this address is a transaction pooler, where LISTEN hears nothing. "
+                "Set LIVEWELL_LISTEN_URL to the server's direct address (DATABASE_URL may stay on the pooler)"
+            )
+    finally:
+        sever(first)
+        await first.close()
+
+
+async def _scalar(connection: Connection, query: str) -> object:
+    row = await (await connection.execute(query.encode())).fetchone()
+    return row[0] if row else None

@@ -1,0 +1,100 @@
+"""What people do with a queue: look, pause, cancel, mend, redrive. Every list is a keyset page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from livewell.db import Database
+from livewell.errors import InvalidOption, JobNotFound, UnknownQueue
+from livewell.model import Cancelled, JobState
+from livewell.queue.nudge import Nudger
+from livewell.queue.task import encode_json
+
+Record = dict[str, Any]
+
+
+class QueueAdmin:
+    """The operator's hands, used by the command line and by code."""
+
+    def __init__(self, database: Database, nudger: Nudger) -> None:
+        self._database = database
+        self._nudger = nudger
+
+    async def queues(self) -> list[Record]:
+        """Every queue with counts, workers and pace."""
+        return await self._database.call_dicts("SELECT * FROM livewell.list_queues()")
+
+    async def workers(self) -> list[Record]:
+        """Every worker incarnation and its lease."""
+        return await self._database.call_dicts("SELECT * FROM livewell.list_workers()")
+
+    async def pause(self, queue: str, *, paused: bool = True) -> None:
+        """Stop (or start) claiming from a queue."""
+        if not (await self._database.call("SELECT livewell.pause_queue(%s, %s)", (queue, paused)))[0][0]:
+            names = [row["name"] for row in await self.queues()]
+            raise UnknownQueue(f"queue {queue!r} is not declared; there are: {', '.join(names) or 'none'}")
+        if not paused:
+            self._nudger.nudge(queue)
+
+    async def jobs(
+        self, *, queue: str | None = None, state: str | None = None, after: int = 0, limit: int = 50
+    ) -> list[Record]:
+        """A page of live jobs by id."""
+        live = [s.value for s in (JobState.DELAYED, JobState.HELD, JobState.READY, JobState.RUNNING)]
+        if state is not None and state not in live:
+            raise InvalidOption(f"state {state!r}: allowed are {', '.join(live)}")
+        return await self._database.call_dicts(
+            "SELECT * FROM livewell.list_jobs(%s, %s, %s, %s)", (queue, state, after, limit)
+        )
+
+    async def job(self, job_id: int) -> Record:
+        """One job, wherever it is now."""
+        rows = await self._database.call_dicts("SELECT * FROM livewell.show_job(%s)", (job_id,))
+        if not rows:
+            raise JobNotFound(
+                f"job {job_id}: no live job, dead letter or finished job has that id (history is kept for some days)"
+            )
+        return rows[0]
+
+    async def cancel(self, job_id: int) -> Cancelled:
+        """Cancel a waiting job at once, or ask the worker of a running one."""
+        answer = Cancelled((await self._database.call("SELECT livewell.cancel_job(%s)", (job_id,)))[0][0])
+        if answer is Cancelled.REQUESTED:
+            self._nudger.nudge("cancel")
+        return answer
+
+    async def retry(self, job_id: int) -> bool:
+        """Run a delayed job now, or redrive a dead letter; False when it is neither."""
+        record = await self.job(job_id)
+        if record["state"] == JobState.FAILED:
+            return (await self.redrive([job_id]))[0] == 1
+        done = bool((await self._database.call("SELECT livewell.hasten_job(%s)", (job_id,)))[0][0])
+        if done:
+            self._nudger.nudge(record["queue"])
+        return done
+
+    async def dead(
+        self, *, queue: str | None = None, kind: str | None = None, after: int = 0, limit: int = 50
+    ) -> list[Record]:
+        """A page of dead letters by id."""
+        return await self._database.call_dicts(
+            "SELECT * FROM livewell.list_dead(%s, %s, %s, %s)", (queue, kind, after, limit)
+        )
+
+    async def edit(self, job_id: int, payload: object) -> None:
+        """Mend a dead letter's payload."""
+        text = encode_json(f"dead letter {job_id}", payload, self._database.settings.payload_bytes_max)
+        if not (await self._database.call("SELECT livewell.edit_dead(%s, %s::jsonb)", (job_id, text)))[0][0]:
+            raise JobNotFound(f"dead letter {job_id}: there is none with that id; list them with: livewell dead list")
+
+    async def redrive(
+        self, ids: Sequence[int] | None = None, *, queue: str | None = None, kind: str | None = None, limit: int = 1000
+    ) -> tuple[int, int]:
+        """Give dead letters another life; answers how many went, and how many stayed because their key is taken."""
+        rows = await self._database.call(
+            "SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)", (ids, queue, kind, limit)
+        )
+        if rows[0][0]:
+            self._nudger.nudge("*")
+        return rows[0][0], rows[0][1]

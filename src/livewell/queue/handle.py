@@ -1,0 +1,117 @@
+"""The task as its callers hold it: call it directly, or enqueue it.
+
+await welcome.enqueue(user_id=7)                                    one job, committed when this returns
+await welcome.enqueue(user_id=7, tx=tx)                             in the caller's transaction
+await welcome.options(delay="5m", unique_key="u7").enqueue(user_id=7)
+await welcome.enqueue_many([{"user_id": n} for n in users])         one statement
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+
+from livewell.db import Transaction
+from livewell.db.database import Foreign
+from livewell.duration import Duration, seconds
+from livewell.model import Enqueued
+from livewell.queue.enqueue import Request
+from livewell.queue.task import TaskDefinition
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Submit(Protocol):
+    """Takes requests to the database: Livewell provides it."""
+
+    def __call__(self, requests: Sequence[Request], tx: Transaction | Foreign | None) -> Awaitable[list[Enqueued]]:
+        """Enqueue all or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How this job differs from what its task declares."""
+
+    delay_seconds: float = 0.0
+    run_at: datetime | None = None
+    unique_key: str | None = None
+    group_key: str | None = None
+    lane: int | None = None
+    priority: int | None = None
+    attempts: int | None = None
+
+
+class Task(Generic[P, R]):
+    """What @app.task makes of a function."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        definition: TaskDefinition,
+        submit: Submit,
+        payload_bytes_max: Callable[[], int],
+        options: Options | None = None,
+    ) -> None:
+        self._function = function
+        self.definition = definition
+        self._submit = submit
+        self._payload_bytes_max = payload_bytes_max
+        self._options = options or Options()
+        self.__doc__ = function.__doc__
+        self.__name__ = definition.name
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, here and now."""
+        return self._function(*args, **kwargs)
+
+    def options(
+        self,
+        *,
+        delay: Duration | None = None,
+        run_at: datetime | None = None,
+        unique_key: str | None = None,
+        group: str | None = None,
+        lane: int | None = None,
+        priority: int | None = None,
+        attempts: int | None = None,
+    ) -> Task[P, R]:
+        """The same task, enqueued differently."""
+        changed: dict[str, Any] = {
+            "delay_seconds": None if delay is None else seconds(delay, "delay"),
+            "run_at": run_at,
+            "unique_key": unique_key,
+            "group_key": group,
+            "lane": lane,
+            "priority": priority,
+            "attempts": attempts,
+        }
+        options = replace(self._options, **{name: value for name, value in changed.items() if value is not None})
+        return Task(self._function, self.definition, self._submit, self._payload_bytes_max, options)
+
+    async def enqueue(self, *, tx: Transaction | Foreign | None = None, **arguments: Any) -> Enqueued:
+        """Enqueue one job; with tx it exists exactly if that transaction commits."""
+        return (await self._submit([self._request(arguments)], tx))[0]
+
+    async def enqueue_many(
+        self, many: Iterable[dict[str, Any]], *, tx: Transaction | Foreign | None = None
+    ) -> list[Enqueued]:
+        """Enqueue one job per set of arguments, all or none, in one statement."""
+        return await self._submit([self._request(arguments) for arguments in many], tx)
+
+    def _request(self, arguments: dict[str, Any]) -> Request:
+        policy, options = self.definition.policy, self._options
+        return Request(
+            queue=policy.queue,
+            kind=self.definition.name,
+            payload=self.definition.encode(arguments, self._payload_bytes_max()),
+            unique_key=options.unique_key,
+            group_key=options.group_key,
+            lane=policy.lane if options.lane is None else options.lane,
+            priority=policy.priority if options.priority is None else options.priority,
+            delay_seconds=options.delay_seconds,
+            run_at=options.run_at,
+            max_attempts=policy.attempts if options.attempts is None else options.attempts,
+        )

@@ -1,0 +1,91 @@
+"""Run one claimed job and say what came of it. The same for the worker and for inline runs in tests.
+
+decode payload ──does not fit──▶ Refused(payload)
+    │
+ handler ──returns──▶ Succeeded      ──raises Retry──▶ Failed(after)      ──raises Cancel──▶ Stopped
+    ├──deadlock, serialisation failure (R17), or our database away──▶ Released: not the job's fault
+    ├──OwnershipLost──▶ None: somebody else runs it, there is nothing to say
+    └──any other exception──▶ Failed, with the error in words
+"""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from livewell.errors import DatabaseUnavailable, InvalidPayload, OwnershipLost
+from livewell.model import Cancel, Failed, Outcome, Refused, Released, Retry, Stopped, Succeeded
+from livewell.queue.job import Job
+from livewell.queue.task import TaskDefinition
+from livewell.redact import redact
+
+_SUCCEEDED = Succeeded()
+_CONFLICTS = ("40001", "40P01")
+_ERROR_CHARACTERS_MAX = 2000
+_UNKNOWN_TASK_SECONDS = 30.0
+
+RunSync = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
+
+
+async def run_job(job: Job, tasks: Mapping[str, TaskDefinition], run_sync: RunSync) -> Outcome | None:
+    """Run the handler to its end; a cancellation passes through."""
+    definition = tasks.get(job.claimed.kind)
+    if definition is None:
+        return Released(f"no task named {job.claimed.kind!r} in this worker", _UNKNOWN_TASK_SECONDS)
+    try:
+        arguments = definition.decode(job.claimed.payload)
+    except InvalidPayload as error:
+        return Refused(clean(str(error)), reason="payload")
+    if definition.job_parameter is not None:
+        arguments[definition.job_parameter] = job
+    try:
+        if definition.is_async:
+            await definition.function(**arguments)
+        else:
+            await run_sync(definition.function, arguments)
+    except Exception as error:  # noqa: BLE001 - every failure of a handler becomes an outcome, recorded with the job
+        return _outcome_of(error)
+    return _SUCCEEDED
+
+
+def _outcome_of(error: Exception) -> Outcome | None:
+    if isinstance(error, OwnershipLost):
+        return None
+    if isinstance(error, Retry):
+        return Failed(clean(str(error)), error.after)
+    if isinstance(error, Cancel):
+        return Stopped(clean(str(error) or "the handler cancelled itself"))
+    if is_conflict(error):
+        # Back at once, but not in step with whoever it collided with.
+        return Released(describe(error), random.uniform(0.01, 0.2))  # noqa: S311 - jitter
+    if isinstance(error, DatabaseUnavailable):
+        return Released(describe(error), random.uniform(1, 3))  # noqa: S311 - jitter
+    return Failed(describe(error))
+
+
+def is_conflict(error: BaseException | None) -> bool:
+    """A deadlock or serialisation failure anywhere in the chain, from any driver."""
+    for _ in range(10):
+        if error is None:
+            return False
+        if (getattr(error, "sqlstate", None) or getattr(getattr(error, "orig", None), "sqlstate", None)) in _CONFLICTS:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def describe(error: BaseException) -> str:
+    """Type, message and place of an error: enough to find it, nothing secret, no paths."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
+    return clean(f"{type(error).__name__}: {error}") + place
+
+
+def clean(text: str) -> str:
+    """Text that any Postgres column takes: redacted, bounded, no NUL, no lone surrogate."""
+    return redact(
+        text[:_ERROR_CHARACTERS_MAX].encode(errors="replace").decode().replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    )

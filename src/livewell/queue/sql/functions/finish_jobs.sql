@@ -1,0 +1,57 @@
+-- End jobs we hold: p_ids succeeded, p_others (a JSON array of {id, fence, outcome, reason, error, delay_seconds}) ended some other way.
+--
+-- Called by: finisher (through exchange_jobs), job.transaction() as its last statement before COMMIT.
+-- Answer:    a row for each one that was not ours any more (fenced); nothing was written for those.
+-- Index:     primary key. Deliberately no "state = 'running'" in the WHERE: it would offer job_worker_idx to the planner.
+-- Why two ANYs are enough for the successes: a fence is handed to one job once, so a row whose id AND fence are both in our lists is the pair we were given.
+CREATE OR REPLACE FUNCTION livewell.finish_jobs(p_worker bigint, p_ids bigint[], p_fences bigint[], p_others jsonb DEFAULT NULL)
+RETURNS TABLE (job_id bigint, job_fence bigint)
+LANGUAGE plpgsql
+SET search_path = ''
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_now       timestamptz;
+    v_done      bigint[];
+    v_ids       bigint[];
+    v_outcomes  text[];
+    v_reasons   text[];
+    v_errors    text[];
+    v_delays    float8[];
+BEGIN
+    IF cardinality(p_ids) > 0 THEN
+        v_now := livewell.now();
+        WITH gone AS (
+            DELETE FROM livewell.job j
+            WHERE j.id = ANY (p_ids) AND j.fence = ANY (p_fences) AND j.worker = p_worker
+            RETURNING j.id, j.fence, j.created_at, j.started_at, j.attempt, j.queue, j.kind
+        ), kept AS (
+            INSERT INTO livewell.job_history (id, fence, worker, created_at, started_at, finished_at, attempt, outcome, queue, kind)
+            SELECT g.id, g.fence, p_worker, g.created_at, g.started_at, v_now, g.attempt, 'succeeded', g.queue, g.kind FROM gone g
+            RETURNING fence
+        )
+        SELECT array_agg(k.fence) INTO v_done FROM kept k;
+        IF cardinality(p_ids) > coalesce(cardinality(v_done), 0) THEN
+            RETURN QUERY
+            SELECT a.id, a.fence FROM unnest(p_ids, p_fences) AS a (id, fence) WHERE a.fence <> ALL (coalesce(v_done, '{}'));
+        END IF;
+    END IF;
+
+    IF p_others IS NOT NULL THEN
+        WITH owned AS (
+            SELECT j.id, o.outcome, o.reason, o.error, o.delay_seconds
+            FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, outcome text, reason text, error text, delay_seconds float8)
+            JOIN livewell.job j ON j.id = o.id AND j.fence = o.fence AND j.worker = p_worker
+            ORDER BY j.id
+            FOR UPDATE OF j
+        )
+        SELECT array_agg(w.id), array_agg(w.outcome), array_agg(w.reason), array_agg(w.error), array_agg(w.delay_seconds)
+        INTO v_ids, v_outcomes, v_reasons, v_errors, v_delays FROM owned w;
+        PERFORM livewell.settle_jobs(v_ids, v_outcomes, v_reasons, v_errors, v_delays);
+        RETURN QUERY
+        SELECT o.id, o.fence FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint) WHERE o.id <> ALL (coalesce(v_ids, '{}'));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION livewell.finish_jobs IS 'Finishes many held jobs with mixed outcomes; returns those the worker no longer owned.';
+REVOKE ALL ON FUNCTION livewell.finish_jobs FROM PUBLIC;

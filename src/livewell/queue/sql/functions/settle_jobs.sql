@@ -1,0 +1,66 @@
+-- Decide what becomes of jobs that did not simply succeed. The caller has locked the rows and knows they are its to settle.
+--
+-- Called by: finish_jobs (owner), recover_jobs (lost, overdue), cancel_job.
+-- Outcomes in:  retry      failed this time; delay_seconds NULL = the queue's back-off
+--               refused    will never succeed: dead letter now (reason says why)
+--               cancelled  ended because somebody asked
+--               released   not the job's fault (deadlock, shutdown, no handler here): the attempt is given back
+--               lost       its worker died: the attempt is given back, the loss is counted
+-- A cancel that was asked for meanwhile wins over every way of running again.
+CREATE OR REPLACE FUNCTION livewell.settle_jobs(p_ids bigint[], p_outcomes text[], p_reasons text[], p_errors text[], p_delays float8[])
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = ''
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_now   timestamptz := livewell.now();
+BEGIN
+    WITH given AS (
+        SELECT * FROM unnest(p_ids, p_outcomes, p_reasons, p_errors, p_delays) AS g (id, outcome, reason, error, delay_seconds)
+    ), fate AS MATERIALIZED (
+        SELECT j.id, g.outcome, left(g.error, 4000) AS error,
+               CASE
+                   WHEN g.outcome = 'cancelled' OR j.cancel_requested AND g.outcome <> 'refused' THEN 'cancelled'
+                   WHEN g.outcome = 'refused' THEN 'dead'
+                   WHEN g.outcome = 'retry' AND j.attempt >= j.max_attempts THEN 'dead'
+                   WHEN g.outcome = 'lost' AND j.lost + 1 >= q.lost_max THEN 'dead'
+                   ELSE 'again'
+               END AS fate,
+               CASE g.outcome WHEN 'refused' THEN coalesce(g.reason, 'refused') WHEN 'lost' THEN 'lost' ELSE 'attempts' END AS reason,
+               CASE
+                   WHEN g.delay_seconds IS NOT NULL THEN greatest(g.delay_seconds, 0)
+                   -- base · 2ⁿ up to the cap, ± 20 % so that what failed together does not return together.
+                   WHEN g.outcome = 'retry' THEN least(q.backoff_cap_seconds, q.backoff_base_seconds * 2 ^ least(j.attempt - 1, 30)) * (0.8 + 0.4 * random())
+                   ELSE 0
+               END * interval '1 second' AS delay
+        FROM livewell.job j JOIN given g ON g.id = j.id JOIN livewell.queue q ON q.name = j.queue
+        WHERE j.id = ANY (p_ids)
+    ), again AS (
+        UPDATE livewell.job j
+        SET state = CASE WHEN f.delay > interval '0' THEN 'delayed' ELSE 'ready' END::livewell.job_state,
+            run_at = v_now + f.delay,
+            -- A return to ready gets a new rank: its age counts from now, so it cannot overtake what waited meanwhile.
+            rank = (extract(epoch FROM v_now + f.delay) * 1000)::bigint - j.priority * 60000,
+            worker = NULL, started_at = NULL, deadline_at = NULL, progress = 0, progress_note = NULL,
+            attempt = CASE WHEN f.outcome IN ('released', 'lost') THEN greatest(j.attempt - 1, 0) ELSE j.attempt END,
+            lost = CASE WHEN f.outcome = 'lost' THEN j.lost + 1 ELSE j.lost END,
+            last_error = coalesce(f.error, j.last_error)
+        FROM fate f WHERE f.id = j.id AND f.fate = 'again' AND j.id = ANY (p_ids)
+    ), gone AS (
+        DELETE FROM livewell.job j USING fate f
+        WHERE f.id = j.id AND f.fate <> 'again' AND j.id = ANY (p_ids)
+        RETURNING j.*, f.fate, f.reason, f.error, f.outcome
+    ), buried AS (
+        INSERT INTO livewell.dead_job (id, batch_id, created_at, died_at, attempt, max_attempts, lost, priority, lane, queue, kind, unique_key, group_key, call_key, reason, payload, error, trace)
+        SELECT g.id, g.batch_id, g.created_at, v_now, g.attempt, g.max_attempts, g.lost + (g.outcome = 'lost')::integer, g.priority, g.lane, g.queue, g.kind,
+               g.unique_key, g.group_key, g.call_key, g.reason, g.payload, coalesce(g.error, g.last_error), g.trace
+        FROM gone g WHERE g.fate = 'dead'
+    )
+    INSERT INTO livewell.job_history (id, fence, worker, created_at, started_at, finished_at, attempt, outcome, queue, kind, note)
+    SELECT g.id, g.fence, g.worker, g.created_at, g.started_at, v_now, g.attempt, 'cancelled', g.queue, g.kind, g.error
+    FROM gone g WHERE g.fate = 'cancelled';
+END
+$$;
+COMMENT ON FUNCTION livewell.settle_jobs IS 'Sends locked jobs where their outcome leads: back to ready, to a later time, to the dead letters or to history as cancelled.';
+REVOKE ALL ON FUNCTION livewell.settle_jobs FROM PUBLIC;

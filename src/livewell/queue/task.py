@@ -1,0 +1,114 @@
+"""A task: a Python function with a name, a validated signature and a policy.
+
+Arguments are validated on both sides. At enqueue a bad argument is the caller's error and nothing is written; at run time a payload that no longer fits (the task
+changed since) becomes a dead letter with the reason, where it can be mended and redriven.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, PydanticSchemaGenerationError, ValidationError, create_model
+
+from livewell.errors import ConfigurationError, InvalidPayload
+from livewell.model import TaskPolicy
+from livewell.queue.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDefinition:
+    """Everything about a task but the way to enqueue it."""
+
+    name: str
+    function: Callable[..., Any]
+    policy: TaskPolicy
+    arguments: type[BaseModel]
+    job_parameter: str | None
+    is_async: bool
+
+    def encode(self, arguments: dict[str, Any], bytes_max: int) -> str:
+        """Check the arguments against the signature and write them as JSON that Postgres accepts."""
+        try:
+            model = self.arguments(**arguments)
+        except ValidationError as error:
+            raise InvalidPayload(f"task {self.name}: {explain(error)}") from None
+        return encode_json(f"task {self.name}", model.model_dump(mode="json", by_alias=False), bytes_max)
+
+    def decode(self, payload: str) -> dict[str, Any]:
+        """Read a payload back; raises InvalidPayload when it does not fit the signature of today."""
+        try:
+            model = self.arguments.model_validate_json(payload)
+        except ValidationError as error:
+            raise InvalidPayload(f"task {self.name}: the payload no longer fits: {explain(error)}") from None
+        return model.__dict__
+
+
+def define(function: Callable[..., Any], *, name: str | None, policy: TaskPolicy) -> TaskDefinition:
+    """Read a function's signature into a definition; refuse what could not be stored or called."""
+    task_name = name or function.__name__
+    if not task_name or len(task_name.encode()) > 200:
+        raise ConfigurationError(f"task name {task_name!r}: 1 to 200 bytes are allowed")
+    hints = typing.get_type_hints(function, include_extras=True)
+    fields: dict[str, Any] = {}
+    job_parameter: str | None = None
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ConfigurationError(
+                f"task {task_name}: parameter {parameter} cannot be stored by name; use ordinary or keyword-only parameters"
+            )
+        annotation = hints.get(parameter.name, Any)
+        if annotation is Job:
+            job_parameter = parameter.name
+            continue
+        fields[parameter.name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
+    try:
+        arguments = create_model(f"{task_name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    except PydanticSchemaGenerationError as error:
+        raise ConfigurationError(
+            f"task {task_name}: a parameter has a type that cannot be validated: {error}"
+        ) from None
+    return TaskDefinition(
+        name=task_name,
+        function=function,
+        policy=policy,
+        arguments=arguments,
+        job_parameter=job_parameter,
+        is_async=inspect.iscoroutinefunction(function),
+    )
+
+
+def encode_json(what: str, value: object, bytes_max: int) -> str:
+    """JSON that survives Postgres: no NaN, no NUL, no lone surrogate, within the bound."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        size = len(text.encode())
+    except ValueError as error:  # NaN, infinity; and UnicodeEncodeError, which is one, for a lone surrogate
+        raise InvalidPayload(f"{what}: cannot be written as JSON: {error}") from None
+    if "\\u0000" in text and _has_nul(value):
+        raise InvalidPayload(f"{what}: a text contains the character NUL (\\u0000), which Postgres cannot store")
+    if size > bytes_max:
+        raise InvalidPayload(
+            f"{what}: the payload has {size:,} bytes; {bytes_max:,} are allowed. Store the data and pass its key"
+        )
+    return text
+
+
+def _has_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\x00" in value
+    if isinstance(value, dict):
+        return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
+    return isinstance(value, list) and any(_has_nul(item) for item in value)
+
+
+def explain(error: ValidationError) -> str:
+    """What is wrong, by argument, without the value: it may be personal."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc']) or 'arguments'}: {problem['msg']}"
+        for problem in error.errors(include_input=False, include_url=False)[:5]
+    )

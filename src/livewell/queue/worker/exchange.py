@@ -1,0 +1,278 @@
+"""Results out, new jobs in: one call does both, and one commit acknowledges both.
+
+    resting ──results due, or hungry and room in the buffer──▶ calling ──answer──▶ resting
+                                                                  │
+                                                                  └──no answer──▶ results kept and sent again (the fence makes that safe);
+                                                                                  the keeper reconciles what the claim may have taken
+
+Hungry: a nudge came, the last claim was full, or the poll interval is over. How much is claimed ahead follows the pace of the last seconds: slots plus a tenth of a
+second's work. Slow jobs are thus not hoarded while another worker idles, and fast ones never wait for a round trip.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import structlog
+
+from livewell.db import Database
+from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable
+from livewell.model import Claimed, Failed, Outcome, Refused, Released, Stopped, Succeeded
+from livewell.queue.worker.holding import Held, Holding
+
+log = structlog.get_logger("livewell.worker")
+
+_EXCHANGE = "SELECT * FROM livewell.exchange_jobs(%s, %s::bigint[], %s::bigint[], %s::jsonb, %s, %s, %s)"
+_NOTHING = Released("it ended without an outcome")
+_AHEAD_SECONDS = 0.1
+_BACKOFF_SECONDS_MAX = 5.0
+
+
+class Exchange:
+    """The one that talks to the queue. Everything it knows is in Holding."""
+
+    def __init__(
+        self,
+        database: Database,
+        holding: Holding,
+        queues: Sequence[str],
+        slots: int,
+        *,
+        make: Callable[[Claimed], Held],
+        on_jobs: Callable[[int], None],
+        on_finished: Callable[[Held, bool], None],
+        on_buried: Callable[[], None],
+        on_unknown: Callable[[], None],
+    ) -> None:
+        self._link = database.link()
+        self._settings = database.settings
+        self._holding = holding
+        self._queues = list(queues)
+        self._slots = slots
+        self._make = make
+        self._on_jobs = on_jobs
+        self._on_finished = on_finished
+        self._on_buried = on_buried
+        self._on_unknown = on_unknown
+        self._wake = asyncio.Event()
+        self._hungry = True
+        self._next_poll = 0.0
+        self._flush_at: float | None = None
+        self._rate = 0.0
+        self._rate_at = time.monotonic()
+        self._finished_since = 0
+        self._batch_max = self._settings.finish_batch_max
+        self._failures = 0
+        self._suspect = 0  # the fence of a job that was lost before and is in our hands now
+        self._stopped = False
+        self.claiming = True
+        self.draining = False
+        self.calls = 0
+
+    def nudge(self) -> None:
+        """There may be work."""
+        self._hungry = True
+        self._wake.set()
+
+    def room(self) -> None:
+        """A slot is free or the buffer shrank; look whether that is worth a call."""
+        if not self._wake.is_set() and self._wanted() > 0:
+            self._wake.set()
+
+    def result(self, held: Held, outcome: Outcome | None) -> None:
+        """A handler ended; None means the job is no longer ours, or was finished in its own transaction."""
+        if held.job.finished or outcome is None or held.job.worker != self._holding.worker:
+            self._holding.drop(held.job.claimed.fence)
+            self._finished_since += 1
+            self._on_finished(held, held.job.finished)
+            return
+        held.outcome = outcome
+        self._holding.results.append(held)
+        if self._flush_at is None:
+            self._flush_at = time.monotonic() + self._settings.finish_delay_ms / 1000
+        if len(self._holding.results) == 1 or len(self._holding.results) >= self._batch_max:
+            self._wake.set()
+
+    def stop(self) -> None:
+        """Claim nothing more; run() returns after the call in flight, if any."""
+        self.claiming = False
+        self._stopped = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Call until stopped."""
+        while not self._stopped:
+            wanted = self._wanted()
+            if wanted == 0 and not self._flush_due():
+                await self._rest()
+                continue
+            await self.exchange(wanted)
+
+    async def close(self) -> None:
+        """Give the connection back."""
+        await self._link.close()
+
+    async def flush(self, seconds: float) -> None:
+        """Send every result that waits; claim nothing. Gives up after this long."""
+        give_up = time.monotonic() + seconds
+        while self._holding.results and time.monotonic() < give_up:
+            await self.exchange(0)
+
+    async def exchange(self, wanted: int) -> None:
+        """One call."""
+        holding = self._holding
+        worker = holding.worker
+        batch = [holding.results.popleft() for _ in range(min(len(holding.results), self._batch_max))]
+        self._flush_at = time.monotonic() if holding.results else None
+        empty = wanted > 0 and len(holding.all) == len(batch)
+        if wanted > 0:
+            self.draining = self.draining and not empty
+            holding.claim_mark = holding.mark
+            self._hungry = False
+            self._next_poll = time.monotonic() + self._settings.poll_seconds * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
+            self._queues.append(self._queues.pop(0))  # each queue is first in turn
+        try:
+            rows = await self._link.call(
+                _EXCHANGE,
+                (
+                    worker,
+                    *arrays((held.job.claimed, held.outcome or _NOTHING) for held in batch),
+                    self._queues,
+                    wanted,
+                    empty,
+                ),
+            )
+        except DatabaseError as error:
+            await self._failed(error, batch, wanted)
+            return
+        finally:
+            holding.claim_mark = None
+        self.calls += 1
+        self._failures = 0
+        self._batch_max = min(self._settings.finish_batch_max, self._batch_max * 2)
+        if worker == holding.worker:  # else we were buried meanwhile, and all of this is somebody else's
+            self._acknowledge(batch, {row[2] for row in rows if row[0] == "fenced"})
+            self._receive([row for row in rows if row[0] != "fenced"], wanted)
+
+    def _acknowledge(self, batch: Sequence[Held], fenced: set[int]) -> None:
+        for held in batch:
+            fence = held.job.claimed.fence
+            self._holding.drop(fence)
+            self._on_finished(held, fence not in fenced or held.uncertain)
+        self._finished_since += len(batch)
+
+    def _receive(self, rows: Sequence[tuple[Any, ...]], wanted: int) -> None:
+        if rows and rows[0][0] == "buried":
+            self._on_buried()
+            return
+        now = time.monotonic()
+        if now - self._rate_at > 0.01:
+            pace = self._finished_since / (now - self._rate_at)
+            self._rate = max(pace, 0.7 * self._rate + 0.3 * pace)
+            self._rate_at, self._finished_since = now, 0
+        if not rows:
+            return
+        self._hungry = self._hungry or len(rows) >= wanted or len(rows) == 1
+        for row in sorted(rows, key=_order):
+            claimed = Claimed._make(row[1:])
+            self._holding.mark = max(self._holding.mark, claimed.fence)
+            self._holding.add(self._make(claimed))
+            if claimed.lost:
+                self._suspect = claimed.fence
+        self._on_jobs(len(rows))
+
+    async def _failed(self, error: DatabaseError, batch: list[Held], wanted: int) -> None:
+        self._failures += 1
+        unknown = isinstance(error, DatabaseUnavailable)
+        for held in reversed(batch):
+            held.uncertain = held.uncertain or unknown
+            self._holding.results.appendleft(held)
+        self._hungry = True
+        if isinstance(error, DatabaseConflict):
+            return  # nothing happened; once more
+        if unknown:
+            if wanted:
+                self._on_unknown()
+        else:
+            # Something in the batch cannot be written. Alone, each result shows whether it is the one.
+            if len(batch) == 1:
+                self._unwritable(batch[0], error)
+            self._batch_max = 1
+        log.warning("exchange failed", error=str(error), failures=self._failures)
+        await asyncio.sleep(min(_BACKOFF_SECONDS_MAX, 0.05 * 2 ** min(self._failures, 10)) * random.uniform(0.5, 1))  # noqa: S311 - jitter
+
+    def _unwritable(self, held: Held, error: DatabaseError) -> None:
+        note = f"its result could not be written: {error.sqlstate}"
+        held.outcome = Failed(note) if not isinstance(held.outcome, Failed) else Released(note, 30.0)
+
+    def _wanted(self) -> int:
+        holding = self._holding
+        if not self.claiming or holding.worker == 0 or not (self._hungry or time.monotonic() >= self._next_poll):
+            return 0
+        unfinished = len(holding.buffer) + len(holding.running)
+        if self.draining and unfinished + len(holding.results) > 0:
+            return 0
+        if self._suspect in holding.all:
+            return 0  # it runs alone
+        ahead = min(int(self._rate * _AHEAD_SECONDS), self._settings.prefetch_max)
+        if len(holding.buffer) > ahead // 2:
+            return 0
+        return max(0, self._slots + ahead - unfinished)
+
+    def _flush_due(self) -> bool:
+        waiting = len(self._holding.results)
+        if not waiting:
+            return False
+        return (
+            waiting >= self._batch_max
+            or self._flush_at is None
+            or time.monotonic() >= self._flush_at
+            or not self._holding.running
+        )
+
+    async def _rest(self) -> None:
+        self._wake.clear()
+        until = [self._next_poll] if self.claiming else [time.monotonic() + 1]
+        if self._holding.results and self._flush_at is not None:
+            until.append(self._flush_at)
+        pause = max(0.0005, min(until) - time.monotonic())
+        timer = asyncio.get_running_loop().call_later(pause, self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
+
+
+def _order(row: tuple[Any, ...]) -> tuple[int, int, int]:
+    return row[6], row[7], row[1]
+
+
+def arrays(results: Iterable[tuple[Claimed, Outcome]]) -> tuple[list[int], list[int], str | None]:
+    """The arguments of finish_jobs: successes as two arrays, the rest as one JSON document."""
+    ids: list[int] = []
+    fences: list[int] = []
+    others: list[dict[str, Any]] = []
+    for claimed, outcome in results:
+        if isinstance(outcome, Succeeded):
+            ids.append(claimed.id)
+            fences.append(claimed.fence)
+        else:
+            others.append({"id": claimed.id, "fence": claimed.fence, **_words(outcome)})
+    return ids, fences, json.dumps(others) if others else None
+
+
+def _words(outcome: Outcome) -> dict[str, Any]:
+    match outcome:
+        case Failed(error, delay):
+            return {"outcome": "retry", "error": error, "delay_seconds": delay}
+        case Refused(error, reason):
+            return {"outcome": "refused", "reason": reason, "error": error}
+        case Released(why, delay):
+            return {"outcome": "released", "error": why, "delay_seconds": delay}
+        case Stopped(note):
+            return {"outcome": "cancelled", "error": note}
+        case Succeeded():
+            raise AssertionError("successes travel as arrays")

@@ -1,0 +1,153 @@
+"""The slots: a fixed set of tasks that pull jobs from the buffer and run their handlers.
+
+    idle ──job in buffer──▶ running ──ends──▶ result handed to the exchange ──▶ idle
+                               └── stopped from outside (timeout, cancel, fenced, shutdown): CancelledError with a reason
+
+A fixed set, not a task per job: 72-99k against 52-72k jobs a second. Timeouts are watched by one sweep instead of a timer per job. Sync handlers run in threads; a
+thread that outlives its job's timeout cannot be killed, so it is abandoned and counted, and too many of them end the worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from livewell.model import Failed, Outcome, Released, Stopped
+from livewell.queue.run import run_job
+from livewell.queue.task import TaskDefinition
+from livewell.queue.worker.holding import Held, Holding, StopReason
+
+_SWEEP_SECONDS = 0.05
+_YIELD_EVERY = 64
+
+
+class Slots:
+    """Runs what is in the buffer, `count` at a time."""
+
+    def __init__(
+        self,
+        count: int,
+        tasks: Mapping[str, TaskDefinition],
+        holding: Holding,
+        *,
+        on_result: Callable[[Held, Outcome | None], None],
+        on_room: Callable[[], None],
+        stuck_threads_max: int,
+    ) -> None:
+        self.count = count
+        self.stuck = 0
+        self.too_many_stuck = asyncio.Event()
+        self._stuck_threads_max = stuck_threads_max
+        self._tasks = tasks
+        self._holding = holding
+        self._on_result = on_result
+        self._on_room = on_room
+        self._idle: list[asyncio.Future[None]] = []
+        self._slots: list[asyncio.Task[None]] = []
+        self._settling: asyncio.Event | None = None
+        self._threads = ThreadPoolExecutor(count + stuck_threads_max, thread_name_prefix="livewell-job")
+
+    def start(self) -> None:
+        """Start the slots and the sweep."""
+        self._slots = [asyncio.create_task(self._slot(), name=f"slot-{n}") for n in range(self.count)]
+        self._slots.append(asyncio.create_task(self._sweep(), name="sweep"))
+
+    async def close(self) -> None:
+        """End the slots; running handlers must have been stopped before."""
+        for slot in self._slots:
+            slot.cancel()
+        await asyncio.gather(*self._slots, return_exceptions=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def settle(self, seconds: float, hurry: asyncio.Event | None = None) -> None:
+        """Wait until nothing runs, for so long at most, or until somebody is in a hurry."""
+        if not self._holding.running:
+            return
+        self._settling = asyncio.Event()
+        waits = [asyncio.create_task(event.wait()) for event in (self._settling, hurry) if event is not None]
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+    def wake(self, jobs: int) -> None:
+        """Jobs came into the buffer."""
+        while jobs > 0 and self._idle:
+            waiter = self._idle.pop()
+            if not waiter.done():
+                waiter.set_result(None)
+                jobs -= 1
+
+    async def _slot(self) -> None:
+        buffer, running = self._holding.buffer, self._holding.running
+        mine = asyncio.current_task()
+        turns = 0
+        while True:
+            while not buffer:
+                waiter = asyncio.get_running_loop().create_future()
+                self._idle.append(waiter)
+                await waiter
+            turns += 1
+            if turns % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)  # handlers that never wait must not keep the loop from everybody else
+                if not buffer:
+                    continue
+            held = buffer.popleft()
+            held.slot, held.started = mine, time.monotonic()
+            fence = held.job.claimed.fence
+            running[fence] = held
+            try:
+                outcome = await run_job(held.job, self._tasks, self._run_sync)
+            except asyncio.CancelledError:
+                if held.stop_reason is None or mine is None:
+                    raise
+                mine.uncancel()
+                outcome = _stopped(held)
+            finally:
+                running.pop(fence, None)
+                held.slot = None
+            self._on_result(held, outcome)
+            self._on_room()
+            if self._settling is not None and not running:
+                self._settling.set()
+
+    async def _run_sync(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        context = contextvars.copy_context()
+        running = asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(function, **arguments))
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if not running.done():
+                self.stuck += 1
+                running.add_done_callback(self._unstuck)
+                if self.stuck >= self._stuck_threads_max:
+                    self.too_many_stuck.set()
+            raise
+
+    def _unstuck(self, finished: asyncio.Future[Any]) -> None:
+        self.stuck -= 1
+        if not finished.cancelled():
+            finished.exception()  # its job was settled long ago; retrieve it so that asyncio does not complain
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            now = time.monotonic()
+            for held in list(self._holding.running.values()):
+                if now - held.started > held.timeout_seconds:
+                    held.stop(StopReason.TIMEOUT)
+
+
+def _stopped(held: Held) -> Outcome | None:
+    match held.stop_reason:
+        case StopReason.TIMEOUT:
+            return Failed(f"ran longer than its timeout of {held.timeout_seconds:g} s")
+        case StopReason.CANCEL:
+            return Stopped()
+        case StopReason.SHUTDOWN:
+            return Released("the worker stopped")
+        case _:
+            return None

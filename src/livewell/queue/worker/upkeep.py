@@ -1,0 +1,146 @@
+"""What a worker does beside running jobs: upkeep of the queue, statistics, progress, history partitions, warnings.
+
+Each duty is a loop of its own that survives any outage: it fails, is counted, and tries again at its next turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from livewell.db import Database
+from livewell.errors import DatabaseError
+from livewell.queue.worker.holding import Holding
+
+log = structlog.get_logger("livewell.upkeep")
+
+_HOUSEKEEPING_SECONDS = 3600.0
+_PAGE = 1000
+_PAGES_MAX = 100
+_WARNINGS_MAX = 100
+
+
+class Upkeep:
+    """The loops, and the counters they flush."""
+
+    def __init__(self, database: Database, holding: Holding, *, on_ready: Callable[[], None]) -> None:
+        self._link = database.link()
+        self._settings = database.settings
+        self._holding = holding
+        self._on_ready = on_ready
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+        self._milliseconds: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+        self._warnings: dict[tuple[str, str], str] = {}
+        self.recovered = 0
+
+    def count(self, queue: str, kind: str, outcome: str, seconds: float) -> None:
+        """One job ended this way."""
+        key = (queue, kind, outcome)
+        self._counts[key] += 1
+        self._milliseconds[key] += seconds * 1000
+
+    def warn(self, where: str, what: str, sample: str = "") -> None:
+        """Something was tolerated; it becomes a counted row with the next flush, also when the database is away now."""
+        if len(self._warnings) < _WARNINGS_MAX:
+            self._warnings[where, what] = sample
+
+    async def run(self) -> None:
+        """All loops, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._every(self._settings.maintain_seconds, self.maintain))
+            group.create_task(self._every(self._settings.stat_seconds, self.flush))
+            group.create_task(self._every(self._settings.progress_seconds, self._progress))
+            group.create_task(self._every(_HOUSEKEEPING_SECONDS, self.keep_house))
+
+    async def close(self) -> None:
+        """Give the connection back."""
+        await self._link.close()
+
+    async def maintain(self) -> None:
+        """Promote what is due and recover what is lost, if it is our turn."""
+        rows = await self._link.call(
+            "SELECT * FROM livewell.maintain(%s, %s, %s)",
+            (self._holding.worker, self._settings.maintain_seconds, self._settings.deadline_grace_seconds),
+        )
+        _, promoted, buried, lost, overdue = rows[0]
+        if buried or lost or overdue:
+            self.recovered += lost + overdue
+            log.info("recovered", buried_workers=buried, lost_jobs=lost, overdue_jobs=overdue)
+        if lost:
+            self.warn("queue", "jobs taken back from dead workers", f"{lost} jobs")
+        if overdue:
+            self.warn("queue", "jobs taken back past their deadline", f"{overdue} jobs")
+        if promoted or lost or overdue:
+            self._on_ready()
+
+    async def flush(self) -> None:
+        """Add our counts to the minute's statistics, and write the warnings."""
+        for (where, what), sample in list(self._warnings.items()):
+            await self._link.call("SELECT livewell.warn(%s, %s, %s)", (where, what, sample))
+            self._warnings.pop((where, what), None)
+        if not self._counts:
+            return
+        counts, self._counts = self._counts, Counter()
+        milliseconds, self._milliseconds = self._milliseconds, defaultdict(float)
+        keys = sorted(counts)
+        try:
+            await self._link.call(
+                "SELECT livewell.add_stats(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[])",
+                (
+                    [queue for queue, _, _ in keys],
+                    [kind for _, kind, _ in keys],
+                    [outcome for _, _, outcome in keys],
+                    [counts[key] for key in keys],
+                    [round(milliseconds[key]) for key in keys],
+                ),
+            )
+        except DatabaseError:
+            # Kept for the next flush; if the commit was only unanswered, this minute counts twice. Statistics may; jobs may not.
+            self._counts.update(counts)
+            for key, value in milliseconds.items():
+                self._milliseconds[key] += value
+            raise
+
+    async def _progress(self) -> None:
+        jobs = [held.job for held in self._holding.running.values() if not held.job.reported]
+        if not jobs:
+            return
+        for job in jobs:
+            job.reported = True
+        await self._link.call(
+            "SELECT livewell.report_progress(%s, %s::bigint[], %s::bigint[], %s::smallint[], %s::text[])",
+            (
+                self._holding.worker,
+                [job.id for job in jobs],
+                [job.claimed.fence for job in jobs],
+                [job.percent for job in jobs],
+                [job.note for job in jobs],
+            ),
+        )
+
+    async def keep_house(self) -> None:
+        """Make the coming days' history partitions; let go of what is past its time, politely and in pages."""
+        settings = self._settings
+        await self._link.call("SELECT livewell.ensure_history_days(%s)", (settings.history_days_ahead,))
+        for _ in range(_PAGES_MAX):
+            if (await self._link.call("SELECT livewell.drop_history_day(%s)", (settings.history_days,)))[0][0] is None:
+                break
+        for _ in range(_PAGES_MAX):
+            rows = await self._link.call(
+                "SELECT livewell.prune_queue(%s, %s, %s)", (settings.dead_days, settings.stat_days, _PAGE)
+            )
+            if rows[0][0] == 0:
+                break
+
+    async def _every(self, seconds: float, duty: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await duty()
+            except DatabaseError as error:
+                self.warn("upkeep", f"{duty.__name__} failed: {error.sqlstate or type(error).__name__}", str(error))
+                log.warning("upkeep failed", duty=duty.__name__, error=str(error))
+            await asyncio.sleep(seconds * random.uniform(0.9, 1.1))  # noqa: S311 - jitter

@@ -1,0 +1,273 @@
+"""The life of a worker.
+
+    starting ──registered──▶ working ──stop──▶ stopping ──released──▶ stopped
+                  ▲             │                  └── second stop: handlers are ended at once
+                  └──buried─────┘   our row is gone: somebody else owns our jobs. Drop everything, register as a new incarnation.
+
+An outage of any length only delays: every part waits and tries again. Nothing here is trusted to survive; what must survive is in the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from livewell.db import Database, Listener
+from livewell.db.listen import require_direct
+from livewell.errors import DatabaseError, LivewellError
+from livewell.model import Claimed, Outcome, Released
+from livewell.queue.job import Job
+from livewell.queue.nudge import Nudger
+from livewell.queue.task import TaskDefinition
+from livewell.queue.worker.exchange import Exchange
+from livewell.queue.worker.holding import Held, Holding, StopReason
+from livewell.queue.worker.keeper import Keeper, Renewed
+from livewell.queue.worker.slots import Slots
+from livewell.queue.worker.upkeep import Upkeep
+from livewell.version import VERSION
+
+log = structlog.get_logger("livewell.worker")
+
+_RELEASE_SECONDS = 5.0
+_SHUTDOWN_SECONDS = 1.0  # for handlers that were cancelled to clean up
+
+
+class Worker:
+    """Runs the tasks of an app from some of its queues, until stop() is called."""
+
+    def __init__(
+        self,
+        database: Database,
+        tasks: Mapping[str, TaskDefinition],
+        *,
+        queues: Sequence[str],
+        nudger: Nudger,
+        slots: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        if not queues:
+            raise LivewellError("a worker needs at least one queue; the app declares none")
+        self._database = database
+        self._settings = database.settings
+        self._tasks = tasks
+        self._queues = list(queues)
+        self._nudger = nudger
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        count = slots or self._settings.worker_slots
+        self.holding = Holding()
+        self.fenced = 0
+        self.finished = 0
+        self.incarnations = 0
+        self.started = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._registering: asyncio.Task[None] | None = None
+        self._slots = Slots(
+            count,
+            tasks,
+            self.holding,
+            on_result=self._on_result,
+            on_room=self._on_room,
+            stuck_threads_max=self._settings.stuck_threads_max,
+        )
+        self._exchange = Exchange(
+            database,
+            self.holding,
+            queues,
+            count,
+            make=self._make,
+            on_jobs=self._slots.wake,
+            on_finished=self._on_finished,
+            on_buried=self._on_buried,
+            on_unknown=lambda: self._keeper.beat_soon(reconcile=True),
+        )
+        self._upkeep = Upkeep(database, self.holding, on_ready=self._on_ready)
+        self._keeper = Keeper(database, snapshot=self.holding.snapshot, on_renewed=self._on_renewed)
+        self._listener = Listener(
+            database.listen_conninfo,
+            on_nudge=self._on_nudge,
+            on_reconnect=self._exchange.nudge,
+            check_seconds=self._settings.listen_check_seconds,
+            connect_seconds=self._settings.connect_timeout_seconds,
+        )
+
+    @property
+    def calls(self) -> int:
+        """How many exchanges with the database it made."""
+        return self._exchange.calls
+
+    def stop(self) -> None:
+        """Ask for a graceful stop; asked again, handlers are ended at once and their jobs handed back."""
+        (self._hurry if self._stopping.is_set() else self._stopping).set()
+
+    async def run(self) -> None:
+        """Work until stopped, then finish or hand back what is held."""
+        self._database.require_primary()
+        await require_direct(self._database.listen_conninfo, self._settings.connect_timeout_seconds)
+        await self._register()
+        self._slots.start()
+        self._keeper.start()
+        self._nudger.attach(self._on_nudge)
+        exchanging = asyncio.create_task(self._exchange.run(), name="exchange")
+        duties = [
+            exchanging,
+            asyncio.create_task(self._upkeep.run(), name="upkeep"),
+            asyncio.create_task(self._listener.run(), name="listener"),
+            asyncio.create_task(self._watch_threads(), name="threads"),
+        ]
+        stopping = asyncio.create_task(self._stopping.wait())
+        self.started.set()
+        log.info("worker started", worker=self.holding.worker, name=self.name, queues=self._queues)
+        try:
+            await asyncio.wait([stopping, *duties], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._exchange.claiming = False
+            broken = [duty for duty in duties if duty.done()]
+            await self._stop(exchanging, duties)
+            stopping.cancel()
+        for duty in broken:
+            duty.result()  # a duty never ends by itself: this raises what ended it
+
+    async def _register(self) -> None:
+        """Start an incarnation; waits out an outage."""
+        arguments = (
+            self.name,
+            VERSION,
+            self._queues,
+            sorted(self._tasks),
+            self._slots.count,
+            self._settings.lease_seconds,
+        )
+        pause = 0.05
+        while True:
+            try:
+                await self._database.call(
+                    "SELECT livewell.ensure_history_days(%s)", (self._settings.history_days_ahead,)
+                )
+                rows = await self._database.call("SELECT livewell.register_worker(%s, %s, %s, %s, %s, %s)", arguments)
+                break
+            except DatabaseError as error:
+                if self.incarnations == 0:
+                    raise
+                log.warning("cannot register yet", error=str(error))
+                await asyncio.sleep(pause)
+                pause = min(5.0, pause * 2)
+        self.holding.worker = rows[0][0]
+        self.incarnations += 1
+        self._exchange.nudge()
+
+    def _make(self, claimed: Claimed) -> Held:
+        definition = self._tasks.get(claimed.kind)
+        timeout = definition.policy.timeout_seconds if definition else self._settings.task_timeout_seconds
+        return Held(Job(claimed, self.holding.worker, self._database), timeout)
+
+    def _on_result(self, held: Held, outcome: Outcome | None) -> None:
+        if isinstance(outcome, Released) and not held.stop_reason:
+            self._upkeep.warn("worker", f"job released: {held.job.claimed.kind}", outcome.why)
+        self._exchange.result(held, outcome)
+
+    def _on_room(self) -> None:
+        self._exchange.room()
+
+    def _on_finished(self, held: Held, ours: bool) -> None:  # noqa: FBT001 - a callback with one fact
+        claimed = held.job.claimed
+        outcome = type(held.outcome).__name__.lower() if held.outcome else "succeeded"
+        if not ours:
+            self.fenced += 1
+            outcome = "fenced"
+            self._upkeep.warn("worker", "a result was fenced: another worker owns the job", f"job {claimed.id}")
+        self.finished += 1
+        self._upkeep.count(claimed.queue, claimed.kind, outcome, time.monotonic() - held.started)
+
+    def _on_nudge(self, name: str) -> None:
+        if name == "cancel":
+            self._keeper.beat_soon()
+        elif name in self._queues or name == "*":
+            self._exchange.nudge()
+
+    def _on_ready(self) -> None:
+        self._exchange.nudge()
+        self._nudger.nudge("*")
+
+    def _on_renewed(self, renewed: Renewed) -> None:
+        holding = self.holding
+        if renewed.snapshot.worker != holding.worker:
+            return
+        if not renewed.alive:
+            self._on_buried()
+            return
+        if holding.claim_mark is None:
+            holding.mark = max(holding.mark, renewed.mark)
+        for fence in renewed.snapshot.started_fences:
+            if fence in holding.running:
+                holding.running[fence].deadline_known = True
+        for fence in renewed.cancel:
+            if fence in holding.running:
+                holding.running[fence].stop(StopReason.CANCEL)
+        if renewed.drain:
+            self._exchange.draining = True
+        if renewed.handed_back:
+            self._upkeep.warn(
+                "worker", "jobs handed back: their claim was never answered", f"{renewed.handed_back} jobs"
+            )
+
+    def _on_buried(self) -> None:
+        """Somebody owns our jobs by now; whatever we still hold is worthless."""
+        holding = self.holding
+        if holding.worker == 0 or self._stopping.is_set():
+            return
+        log.warning("lease lost; starting over", worker=holding.worker, held=len(holding.all))
+        self._upkeep.warn("worker", "lease lost", f"{len(holding.all)} jobs held")
+        holding.worker = 0
+        holding.buffer.clear()
+        holding.results.clear()
+        holding.all.clear()
+        for held in list(holding.running.values()):
+            held.stop(StopReason.FENCED)
+        self._registering = asyncio.create_task(self._register())
+
+    async def _watch_threads(self) -> None:
+        await self._slots.too_many_stuck.wait()
+        raise LivewellError(
+            f"{self._slots.stuck} handlers in threads ignore their timeout (LIVEWELL_STUCK_THREADS_MAX); "
+            "the worker ends so that a new process can take over. Make them look at job.cancel_requested"
+        )
+
+    async def _stop(self, exchanging: asyncio.Task[None], duties: list[asyncio.Task[None]]) -> None:
+        """Hand back what has not started, let the rest finish within the grace, release what remains at once."""
+        holding = self.holding
+        while holding.buffer:
+            held = holding.buffer.popleft()
+            self._exchange.result(held, Released("the worker stopped before it started"))
+        await self._slots.settle(self._settings.grace_seconds, self._hurry)
+        for held in list(holding.running.values()):
+            held.stop(StopReason.SHUTDOWN)
+        await self._slots.settle(_SHUTDOWN_SECONDS)
+        if self._registering is not None:
+            self._registering.cancel()
+        self._exchange.stop()
+        await asyncio.wait([exchanging], timeout=_RELEASE_SECONDS)
+        for duty in duties:
+            duty.cancel()
+        await asyncio.gather(*duties, return_exceptions=True)
+        self._nudger.detach(self._on_nudge)
+        released = 0
+        try:
+            await self._exchange.flush(_RELEASE_SECONDS)
+            await self._upkeep.flush()
+            rows = await self._database.call("SELECT livewell.release_worker(%s)", (holding.worker,))
+            released = rows[0][0]
+        except DatabaseError as error:
+            log.warning("could not release; the lease will run out", error=str(error))
+        await self._keeper.close()
+        await self._slots.close()
+        await self._exchange.close()
+        await self._upkeep.close()
+        if released:
+            self._nudger.nudge("*")
+        log.info("worker stopped", worker=holding.worker, finished=self.finished, released=released)
