@@ -1,0 +1,12 @@
+"""The test kit: for your own tasks, and for ours.
+
+A database per test, a clock you move, a worker that runs in your test (plugin, inline); and what the fault tests use: a TCP proxy that breaks connections, child
+processes that are killed and frozen, a pooler, an append-only log that counts from outside.
+"""
+
+from livewell.testing.history import AppendLog, percentile
+from livewell.testing.inline import InlineWorker, Ran
+from livewell.testing.plugin import opened
+from livewell.testing.proxy import TcpProxy
+
+__all__ = ["AppendLog", "InlineWorker", "Ran", "TcpProxy", "opened", "percentile"]

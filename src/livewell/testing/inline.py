@@ -1,0 +1,86 @@
+"""Run jobs inside the test: no processes, no waiting, the same SQL and the same rules as the real worker.
+
+async with app: …
+await welcome.enqueue(user_id=7)
+ran = await InlineWorker(app).run()
+assert [r.outcome for r in ran] == [Succeeded()]
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from livewell.app import Livewell
+from livewell.model import Claimed, Outcome, Succeeded
+from livewell.queue.job import Job
+from livewell.queue.run import run_job
+from livewell.queue.worker.exchange import arrays
+
+_LEASE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One run: which job, and what came of it (None: it was no longer ours)."""
+
+    job_id: int
+    kind: str
+    attempt: int
+    outcome: Outcome | None
+
+
+class InlineWorker:
+    """Claims and runs one job at a time, in order, until nothing is ready."""
+
+    def __init__(self, app: Livewell) -> None:
+        self._app = app
+        self._worker = 0
+
+    async def run(self, *, limit: int = 1000) -> list[Ran]:
+        """Run what is ready, and what becomes ready meanwhile; at most this many."""
+        await self._register()
+        ran: list[Ran] = []
+        while len(ran) < limit:
+            await self._app.database.call("SELECT livewell.promote_jobs(10000)")
+            claimed = await self.claim(1)
+            if not claimed:
+                break
+            ran.append(await self._run(claimed[0]))
+        return ran
+
+    async def claim(self, limit: int) -> list[Claimed]:
+        """Claim without running."""
+        await self._register()
+        queues = sorted({definition.policy.queue for definition in self._app.tasks.values()})
+        rows = await self._app.database.call(
+            "SELECT * FROM livewell.claim_jobs(%s, %s, %s, true)", (self._worker, queues, limit)
+        )
+        return [Claimed(*row[1:]) for row in rows if row[0] == "claimed"]
+
+    async def _run(self, claimed: Claimed) -> Ran:
+        job = Job(claimed, self._worker, self._app.database)
+        outcome = await run_job(job, self._app.tasks, _in_thread)
+        if job.finished:
+            outcome = Succeeded()
+        elif outcome is not None:
+            await self._app.database.call(
+                "SELECT * FROM livewell.finish_jobs(%s, %s::bigint[], %s::bigint[], %s::jsonb)",
+                (self._worker, *arrays([(claimed, outcome)])),
+            )
+        return Ran(claimed.id, claimed.kind, claimed.attempt, outcome)
+
+    async def _register(self) -> None:
+        alive = await self._app.database.call("SELECT 1 FROM livewell.worker WHERE id = %s", (self._worker,))
+        if not alive:
+            rows = await self._app.database.call(
+                "SELECT livewell.register_worker('inline', 'test', %s, %s, 1, %s)",
+                (sorted({d.policy.queue for d in self._app.tasks.values()}), sorted(self._app.tasks), _LEASE_SECONDS),
+            )
+            self._worker = rows[0][0]
+
+
+async def _in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    return await asyncio.to_thread(lambda: function(**arguments))
