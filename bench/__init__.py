@@ -1,0 +1,1 @@
+"""Benchmarks: compared with peers in one run; figures, never tests."""

@@ -1,0 +1,56 @@
+"""Every example runs as its docstring says."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.startswith(("test_", "__")))
+
+
+def run(arguments: list[str], dsn: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "DATABASE_URL": dsn}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=environment,
+        cwd=EXAMPLES.parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_an_example_script_runs(script: Path, livewell_dsn: str) -> None:
+    """It ends with exit code 0 and says what it did."""
+    done = run([str(script)], livewell_dsn)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_the_retried_welcome_is_sent(livewell_dsn: str) -> None:
+    """The first attempt asks to be retried, the second one greets."""
+    assert "Welcome, Ada (user 7, attempt 2)" in run(["examples/a_task.py"], livewell_dsn).stdout
+
+
+def test_a_rolled_back_order_leaves_no_job(livewell_dsn: str) -> None:
+    """Only the committed order exists, shipped once."""
+    assert "[(1, 1)]" in run(["examples/transactional_enqueue.py"], livewell_dsn).stdout
+
+
+def test_the_example_of_testing_passes(livewell_server: str) -> None:
+    """A user's test with the shipped fixtures passes in a pytest run of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "examples/test_your_tasks.py"],
+        env={**os.environ, "LIVEWELL_TEST_DSN": livewell_server},
+        cwd=EXAMPLES.parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
