@@ -164,11 +164,27 @@ class Livewell:
         return await self._handles[name].enqueue(tx=tx, **arguments)
 
     def worker(
-        self, *, queues: Sequence[str] | None = None, slots: int | None = None, name: str | None = None
+        self,
+        *,
+        queues: Sequence[str] | None = None,
+        slots: int | None = None,
+        name: str | None = None,
+        on_hang: Callable[[], None] | None = None,
     ) -> Worker:
-        """A worker for these queues (all that the tasks name, if not given)."""
+        """A worker for these queues (all that the tasks name, if not given).
+
+        on_hang is called, in a thread, when a handler has blocked the event loop for two leases: only a new process helps then.
+        """
         known = sorted({definition.policy.queue for definition in self.tasks.values()})
-        return Worker(self.database, self.tasks, queues=queues or known, nudger=self.nudger, slots=slots, name=name)
+        return Worker(
+            self.database,
+            self.tasks,
+            queues=queues or known,
+            nudger=self.nudger,
+            slots=slots,
+            name=name,
+            on_hang=on_hang,
+        )
 
     async def work(self, *, queues: Sequence[str] | None = None, slots: int | None = None) -> None:
         """Be a worker until cancelled; then finish or hand back what is held."""
@@ -198,8 +214,8 @@ class Livewell:
         if name in self._queues:
             attempts, backoff = self._queues[name]
             await self.database.call(
-                "SELECT livewell.declare_queue(%s, %s, %s, %s)",
-                (name, attempts, backoff.base_seconds, backoff.cap_seconds),
+                "SELECT livewell.declare_queue(%s, %s, %s, %s, %s)",
+                (name, attempts, backoff.base_seconds, backoff.cap_seconds, self.settings.lost_max),
             )
             self._declared.add(name)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ log = structlog.get_logger("livewell.keeper")
 _RENEW = "SELECT * FROM livewell.renew_worker(%s, %s::bigint[], %s::bigint[], %s::float8[])"
 _RECONCILE = "SELECT livewell.reconcile_jobs(%s, %s::bigint[], %s)"
 _RECONCILE_EVERY = 5
+_HANG_LEASES = 2  # by then others have long taken over, and only a new process can help this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +50,19 @@ class Keeper:
     """Renews until stopped. Callbacks run in the event loop's thread."""
 
     def __init__(
-        self, database: Database, *, snapshot: Callable[[], Snapshot], on_renewed: Callable[[Renewed], None]
+        self,
+        database: Database,
+        *,
+        snapshot: Callable[[], Snapshot],
+        on_renewed: Callable[[Renewed], None],
+        on_hang: Callable[[], None] | None = None,
     ) -> None:
         self._database = database
         self._settings = database.settings
         self._snapshot = snapshot
         self._on_renewed = on_renewed
+        self._on_hang = on_hang
+        self._answered = time.monotonic()
         self._main = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="livewell-keeper", daemon=True)
         self._stopping = threading.Event()
@@ -106,15 +115,22 @@ class Keeper:
 
         try:
             self._main.call_soon_threadsafe(give)
-            return answer.result(timeout=self._settings.lease_seconds / 3)
+            snapshot = answer.result(timeout=self._settings.lease_seconds / 3)
         except concurrent.futures.TimeoutError:
             answer.cancel()
             self.missed += 1
             log.warning("the event loop hangs; the lease is not renewed", missed=self.missed)
+            if (
+                self._on_hang is not None
+                and time.monotonic() - self._answered > _HANG_LEASES * self._settings.lease_seconds
+            ):
+                self._on_hang()
             return None
         except RuntimeError:  # the loop is closed: the process ends
             self._stopping.set()
             return None
+        self._answered = time.monotonic()
+        return snapshot
 
     async def _renew(self, link: Link, snapshot: Snapshot) -> None:
         try:

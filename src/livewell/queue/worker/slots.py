@@ -10,16 +10,15 @@ thread that outlives its job's timeout cannot be killed, so it is abandoned and 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from livewell.model import Failed, Outcome, Released, Stopped
 from livewell.queue.run import run_job
 from livewell.queue.task import TaskDefinition
 from livewell.queue.worker.holding import Held, Holding, StopReason
+from livewell.queue.worker.threads import Threads
 
 _SWEEP_SECONDS = 0.05
 _YIELD_EVERY = 64
@@ -49,7 +48,7 @@ class Slots:
         self._idle: list[asyncio.Future[None]] = []
         self._slots: list[asyncio.Task[None]] = []
         self._settling: asyncio.Event | None = None
-        self._threads = ThreadPoolExecutor(count + stuck_threads_max, thread_name_prefix="livewell-job")
+        self._threads = Threads(count + stuck_threads_max)
 
     def start(self) -> None:
         """Start the slots and the sweep."""
@@ -61,7 +60,7 @@ class Slots:
         for slot in self._slots:
             slot.cancel()
         await asyncio.gather(*self._slots, return_exceptions=True)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
     async def settle(self, seconds: float, hurry: asyncio.Event | None = None) -> None:
         """Wait until nothing runs, for so long at most, or until somebody is in a hurry."""
@@ -115,8 +114,7 @@ class Slots:
                 self._settling.set()
 
     async def _run_sync(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        context = contextvars.copy_context()
-        running = asyncio.get_running_loop().run_in_executor(self._threads, lambda: context.run(function, **arguments))
+        running = self._threads.run(function, arguments)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:

@@ -29,6 +29,7 @@ import structlog
 log = structlog.get_logger("livewell.supervisor")
 
 _MISCONFIGURED = 2
+_STOPPED = (0, -signal.SIGTERM)  # the latter: it was still importing, and held nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Supervisor:
             started = time.monotonic()
             code = await self._run_child(place)
             if self._stopping.is_set():
-                self._code = self._code or (0 if code == 0 else 1)
+                self._code = self._code or (0 if code in _STOPPED else 1)
                 return
             if code == _MISCONFIGURED:
                 log.error("a worker process is wrongly configured; stopping all", place=place)

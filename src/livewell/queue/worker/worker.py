@@ -13,7 +13,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
@@ -49,6 +49,7 @@ class Worker:
         nudger: Nudger,
         slots: int | None = None,
         name: str | None = None,
+        on_hang: Callable[[], None] | None = None,
     ) -> None:
         if not queues:
             raise LivewellError("a worker needs at least one queue; the app declares none")
@@ -87,7 +88,7 @@ class Worker:
             on_unknown=lambda: self._keeper.beat_soon(reconcile=True),
         )
         self._upkeep = Upkeep(database, self.holding, on_ready=self._on_ready)
-        self._keeper = Keeper(database, snapshot=self.holding.snapshot, on_renewed=self._on_renewed)
+        self._keeper = Keeper(database, snapshot=self.holding.snapshot, on_renewed=self._on_renewed, on_hang=on_hang)
         self._listener = Listener(
             database.listen_conninfo,
             on_nudge=self._on_nudge,

@@ -14,6 +14,7 @@ AS $$
 DECLARE
     v_now       timestamptz;
     v_queues    text[];
+    v_lease     interval;
     v_suspects  integer := 0;
     v_workers   integer;
     v_place     integer;
@@ -28,7 +29,7 @@ BEGIN
     SET renewed_at = v_now, expires_at = v_now + w.lease,
         steady_since = CASE WHEN v_now - w.renewed_at > w.lease / 3 THEN v_now ELSE w.steady_since END
     WHERE w.id = p_worker
-    RETURNING w.queues INTO v_queues;
+    RETURNING w.queues, w.lease INTO v_queues, v_lease;
 
     IF cardinality(p_ids) > 0 THEN
         UPDATE livewell.job j SET deadline_at = v_now + t.seconds * interval '1 second'
@@ -51,7 +52,7 @@ BEGIN
            -- A sequence never used shows its first number, not the one before: the first claim may be in flight.
            (SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM livewell.fence_seq s),
            ARRAY(SELECT j.fence FROM livewell.job j WHERE j.worker = p_worker AND j.cancel_requested),
-           v_suspects > 0 AND (v_place + (extract(epoch FROM v_now) / 60)::bigint) % v_workers < least(v_suspects, greatest(v_workers / 2, 1));
+           v_suspects > 0 AND (v_place + (extract(epoch FROM v_now) / extract(epoch FROM v_lease))::bigint) % v_workers < least(v_suspects, greatest(v_workers / 2, 1));
 END
 $$;
 COMMENT ON FUNCTION livewell.renew_worker IS 'Renews a lease; answers whether it still exists, the newest fence, the fences to cancel, and whether to drain for suspects.';
