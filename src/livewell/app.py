@@ -109,6 +109,7 @@ class Livewell:
         self._enqueuer = Enqueuer(self._database)
         self._nudger = Nudger(self._database)
         if not self._database.address.replica:
+            await self._database.call("SELECT livewell.ensure_history_days(%s)", (self.settings.history_days_ahead,))
             for name in self._queues:
                 await self._declare(name)
         return self

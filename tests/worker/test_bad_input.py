@@ -1,16 +1,13 @@
 """Bad input: a clear error with the value and what is allowed, and nothing half-written."""
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
 import pytest
-from tests.worker.conftest import Bench
+from tests.worker.bench import Bench, Open
 
 from livewell import Livewell, LivewellError, Settings
 from livewell.errors import ConfigurationError, InvalidOption, InvalidPayload, UnknownQueue, UnknownTask
-
-Open = Callable[[Livewell], Awaitable[Bench]]
 
 
 @pytest.fixture

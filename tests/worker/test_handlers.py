@@ -2,15 +2,12 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.worker.conftest import Bench
+from tests.worker.bench import Open
 
 from livewell import Backoff, Cancel, Job, JobState, Livewell, Retry, Settings
 from livewell.testing.processes import eventually_async
-
-Open = Callable[[Livewell], Awaitable[Bench]]
 
 
 @pytest.fixture

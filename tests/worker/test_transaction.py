@@ -1,16 +1,12 @@
 """job.transaction(): the effect and the end of the job commit together."""
 
-from collections.abc import Awaitable, Callable
-
 import psycopg
 import pytest
 from psycopg.rows import dict_row
-from tests.worker.conftest import Bench
+from tests.worker.bench import Bench, Open
 
 from livewell import Job, JobState, Livewell, LivewellError, Settings
 from livewell.testing.processes import eventually_async
-
-Open = Callable[[Livewell], Awaitable[Bench]]
 
 
 @pytest.fixture

@@ -124,24 +124,26 @@ class Link:
         self._connect_seconds = connect_seconds
         self._options = options
         self._connection: Connection | None = None
+        self._turn = asyncio.Lock()
 
     async def call(self, query: str, params: Sequence[Any] = ()) -> list[Row]:
         """Run one statement; on any failure the connection is dropped, and the next call opens a new one."""
-        if self._connection is None:
-            self._connection = await connect(
-                self._conninfo, seconds=self._connect_seconds, prepare=self._prepare, options=self._options
-            )
-        connection = self._connection
-        done = False
-        try:
-            with translated("call"), deadline(connection, self._call_seconds):
-                cursor = await connection.execute(query.encode(), params)
-                rows = await cursor.fetchall() if cursor.description else []
-            done = True
-            return rows
-        finally:
-            if not done:
-                await self.close()
+        async with self._turn:  # one at a time, so that a deadline starts when its call does
+            if self._connection is None:
+                self._connection = await connect(
+                    self._conninfo, seconds=self._connect_seconds, prepare=self._prepare, options=self._options
+                )
+            connection = self._connection
+            done = False
+            try:
+                with translated("call"), deadline(connection, self._call_seconds):
+                    cursor = await connection.execute(query.encode(), params)
+                    rows = await cursor.fetchall() if cursor.description else []
+                done = True
+                return rows
+            finally:
+                if not done:
+                    await self.close()
 
     async def close(self) -> None:
         """Close without waiting for the server."""

@@ -67,7 +67,9 @@ def define(function: Callable[..., Any], *, name: str | None, policy: TaskPolicy
             continue
         fields[parameter.name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
     try:
-        arguments = create_model(f"{task_name}_arguments", __config__=ConfigDict(extra="forbid", ser_json_inf_nan="constants"), **fields)
+        arguments = create_model(
+            f"{task_name}_arguments", __config__=ConfigDict(extra="forbid", ser_json_inf_nan="constants"), **fields
+        )
     except PydanticSchemaGenerationError as error:
         raise ConfigurationError(
             f"task {task_name}: a parameter has a type that cannot be validated: {error}"

@@ -22,6 +22,7 @@ from livewell.queue.worker.threads import Threads
 
 _SWEEP_SECONDS = 0.05
 _YIELD_EVERY = 64
+_CLOSE_SECONDS = 2.0
 
 
 class Slots:
@@ -38,7 +39,10 @@ class Slots:
         stuck_threads_max: int,
     ) -> None:
         self.count = count
-        self.stuck = 0
+        self.stuck = 0  # threads that outlived their job
+        self.deaf: set[asyncio.Task[None]] = (
+            set()
+        )  # slots whose handler swallowed its cancellation, known after close()
         self.too_many_stuck = asyncio.Event()
         self._stuck_threads_max = stuck_threads_max
         self._tasks = tasks
@@ -59,7 +63,7 @@ class Slots:
         """End the slots; running handlers must have been stopped before."""
         for slot in self._slots:
             slot.cancel()
-        await asyncio.gather(*self._slots, return_exceptions=True)
+        _, self.deaf = await asyncio.wait(self._slots, timeout=_CLOSE_SECONDS)
         self._threads.close()
 
     async def settle(self, seconds: float, hurry: asyncio.Event | None = None) -> None:

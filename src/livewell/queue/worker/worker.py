@@ -98,6 +98,11 @@ class Worker:
         )
 
     @property
+    def must_exit_hard(self) -> bool:
+        """After run(): some handler ignores being stopped. Its job is handed back, but only the end of the process ends it."""
+        return self._slots.stuck > 0 or bool(self._slots.deaf)
+
+    @property
     def calls(self) -> int:
         """How many exchanges with the database it made."""
         return self._exchange.calls

@@ -1,6 +1,7 @@
 -- Mask what looks like a secret.
 --
 -- Called by: warn(), and whoever shows text that came from outside.
+-- Types are qualified because warn() calls this with its owner's rights, see there.
 -- Masks too much rather than too little: a path that is hidden costs a look at the log, a password that is shown costs a rotation.
 -- The text is cut to 8,000 characters before and 4,000 after, so a secret that straddles the first cut does not survive the second.
 CREATE OR REPLACE FUNCTION livewell.redact(p_text text)
@@ -12,7 +13,7 @@ PARALLEL SAFE
 SET search_path = ''
 AS $$
 DECLARE
-    v_text text := left(p_text, 8000);
+    v_text pg_catalog.text := left(p_text, 8000);
 BEGIN
     -- scheme://user:password@host, up to the last @, as people write unescaped @ and / into passwords
     v_text := regexp_replace(v_text, '(://[^\s/:@]*:)[^\s"''<>]*@', '\1***@', 'g');

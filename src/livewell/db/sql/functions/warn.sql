@@ -3,6 +3,7 @@
 -- Called by: any function or process that goes on after something went wrong.
 -- Index:     warning_hour_idx (hour, place, what)
 -- Why SECURITY DEFINER: livewell_api has no table rights, and nobody shall write a text that was not redacted and bounded.
+-- Why pg_catalog.text: even with search_path = '' Postgres looks for types in pg_temp first, and a caller's domain "text" would run its checks as the owner.
 -- Why SKIP LOCKED: a warning must never make anyone wait. The row we count in stays locked until our caller commits; who meets it meanwhile takes or adds another row.
 -- Bounds:    texts 100, 200 and 500 characters; about 1,000 rows an hour, what comes after is counted as '(more)'.
 CREATE OR REPLACE FUNCTION livewell.warn(p_where text, p_what text, p_sample text DEFAULT NULL)
@@ -14,11 +15,11 @@ AS $$
 DECLARE
     c_rows_max CONSTANT integer := 1000;
     c_spare CONSTANT integer := 100;            -- rows that '(more)' may have beyond that, for callers that hold one each
-    v_place text := coalesce(nullif(left(livewell.redact(p_where), 100), ''), '(none)');
-    v_what text := coalesce(nullif(left(livewell.redact(p_what), 200), ''), '(none)');
-    v_sample text := left(livewell.redact(p_sample), 500);
-    v_now timestamptz := livewell.now();
-    v_hour timestamptz := date_trunc('hour', v_now, 'UTC');
+    v_place pg_catalog.text := coalesce(nullif(left(livewell.redact(p_where), 100), ''), '(none)');
+    v_what pg_catalog.text := coalesce(nullif(left(livewell.redact(p_what), 200), ''), '(none)');
+    v_sample pg_catalog.text := left(livewell.redact(p_sample), 500);
+    v_now pg_catalog.timestamptz := livewell.now();
+    v_hour pg_catalog.timestamptz := date_trunc('hour', v_now, 'UTC');
     v_room integer;
 BEGIN
     IF current_setting('transaction_read_only')::boolean THEN

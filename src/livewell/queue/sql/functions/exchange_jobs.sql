@@ -11,7 +11,7 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $$
 BEGIN
-    IF p_limit > 0 THEN
+    IF p_limit > 0 AND (cardinality(p_ids) > 0 OR p_others IS NOT NULL) THEN
         PERFORM FROM livewell.worker w WHERE w.id = p_worker FOR KEY SHARE;
     END IF;
     IF cardinality(p_ids) > 0 OR p_others IS NOT NULL THEN

@@ -38,7 +38,7 @@ BEGIN
           AND j.id = ANY (ARRAY(SELECT l.id FROM livewell.job l WHERE l.id = ANY (p_ids) ORDER BY l.id FOR UPDATE SKIP LOCKED));
     END IF;
 
-    -- Suspects need an empty worker. Of the workers, as many take a turn at draining as there are suspects, at most half; the turn moves on every minute.
+    -- Suspects need an empty worker. Of the workers, as many take a turn at draining as there are suspects, at most half; the turn moves on every lease.
     SELECT count(*) INTO v_suspects
     FROM unnest(v_queues) AS q (name)
     JOIN livewell.queue o ON o.name = q.name AND o.paused_at IS NULL     -- nobody drains for what may not run

@@ -1,0 +1,322 @@
+"""Rules that hold for every object in schema livewell, whichever package made it (contract 18, DESIGN §3).
+
+A rule is a query that names its offenders. Each comes with a statement that breaks it, so that no rule passes because it looks at nothing.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.support.servers import new_database
+
+import livewell
+from livewell.db.migrate import migrate
+
+Connection = psycopg.Connection[Any]
+
+# The short list of DESIGN §3.10: name → reason.
+DEFINER_ALLOWED = {
+    "warn": "livewell_api has no table rights, and nobody shall write a warning that was not redacted and bounded",
+    "ensure_history_days": "workers insert history but do not own it; making a day's partition needs the owner; its only input is a bounded number",
+    "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
+}
+HOT_TABLES = ["job", "worker", "stat", "warning"]
+
+OURS = "(SELECT oid FROM pg_namespace WHERE nspname = 'livewell')"
+ROLES = "('livewell_owner'), ('livewell_api'), ('livewell_operate'), ('livewell_hub'), ('livewell_worker'), ('livewell_readonly')"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`offenders` gives one text per object that breaks it; `breaker` makes one that contains `named`."""
+
+    name: str
+    offenders: str
+    breaker: str
+    named: str = "bad"
+
+
+BAD_FUNCTION = "CREATE FUNCTION livewell.bad() RETURNS int LANGUAGE sql {} AS 'SELECT 1'"
+
+RULES = [
+    Rule(
+        "every function pins an empty search_path",
+        f"""SELECT proname FROM pg_proc WHERE pronamespace = {OURS} AND NOT coalesce(proconfig, '{{}}') @> ARRAY['search_path=""']""",
+        BAD_FUNCTION.format("SET search_path = public"),
+    ),
+    Rule(
+        "no function is executable by PUBLIC",
+        f"SELECT proname FROM pg_proc WHERE pronamespace = {OURS} AND has_function_privilege('public', oid, 'EXECUTE')",
+        BAD_FUNCTION.format(""),
+    ),
+    Rule(
+        "every function has a comment",
+        f"SELECT proname FROM pg_proc WHERE pronamespace = {OURS} AND coalesce(obj_description(oid, 'pg_proc'), '') = ''",
+        BAD_FUNCTION.format(""),
+    ),
+    Rule(
+        "every function runs with its caller's rights, but for the short list",
+        f"SELECT proname FROM pg_proc WHERE pronamespace = {OURS} AND prosecdef AND proname <> ALL (%(definer_allowed)s)",
+        BAD_FUNCTION.format("SECURITY DEFINER"),
+    ),
+    Rule(
+        "the short list of definer functions has no name that is not one",
+        f"SELECT name FROM unnest(%(definer_allowed)s::text[]) AS name WHERE NOT EXISTS "
+        f"(SELECT FROM pg_proc WHERE pronamespace = {OURS} AND proname = name AND prosecdef)",
+        "ALTER FUNCTION livewell.warn SECURITY INVOKER",
+        "warn",
+    ),
+    Rule(
+        "livewell_owner owns every table, index, sequence and view",
+        f"SELECT relname FROM pg_class WHERE relnamespace = {OURS} AND relowner <> 'livewell_owner'::regrole",
+        "CREATE TABLE livewell.bad ()",
+    ),
+    Rule(
+        "livewell_owner owns every function",
+        f"SELECT proname FROM pg_proc WHERE pronamespace = {OURS} AND proowner <> 'livewell_owner'::regrole",
+        BAD_FUNCTION.format(""),
+    ),
+    Rule(
+        "livewell_owner owns every type",
+        f"SELECT typname FROM pg_type WHERE typnamespace = {OURS} AND typowner <> 'livewell_owner'::regrole",
+        "CREATE TYPE livewell.bad AS ENUM ()",
+    ),
+    Rule(
+        "livewell_owner owns the schema",
+        "SELECT nspname FROM pg_namespace WHERE nspname = 'livewell' AND nspowner <> 'livewell_owner'::regrole",
+        "ALTER SCHEMA livewell OWNER TO CURRENT_USER",
+        "livewell",
+    ),
+    Rule(
+        "livewell_owner cannot log in and has no power beyond its objects",
+        "SELECT rolname FROM pg_roles WHERE rolname = 'livewell_owner' "
+        "AND (rolcanlogin OR rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolreplication)",
+        "ALTER ROLE livewell_owner LOGIN",
+        "livewell_owner",
+    ),
+    Rule(
+        "none of our roles is a superuser or bypasses row security",
+        "SELECT rolname FROM pg_roles WHERE rolname LIKE 'livewell\\_%%' AND (rolsuper OR rolbypassrls)",
+        "ALTER ROLE livewell_api BYPASSRLS",
+        "livewell_api",
+    ),
+    Rule(
+        "PUBLIC has no right on any table, sequence or view",
+        f"SELECT DISTINCT relname FROM pg_class, aclexplode(relacl) AS acl WHERE relnamespace = {OURS} AND acl.grantee = 0",
+        "CREATE TABLE livewell.bad (); GRANT SELECT ON livewell.bad TO PUBLIC",
+    ),
+    Rule(
+        "PUBLIC has no right on any column",
+        f"SELECT DISTINCT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid, aclexplode(attacl) AS acl "
+        f"WHERE relnamespace = {OURS} AND acl.grantee = 0",
+        "CREATE TABLE livewell.bad (x int); GRANT SELECT (x) ON livewell.bad TO PUBLIC",
+    ),
+    Rule(
+        "PUBLIC has no right on the schema",
+        "SELECT nspname FROM pg_namespace, aclexplode(nspacl) AS acl WHERE nspname = 'livewell' AND acl.grantee = 0",
+        "GRANT USAGE ON SCHEMA livewell TO PUBLIC",
+        "livewell",
+    ),
+    Rule(
+        "functions made by livewell_owner are not executable by PUBLIC, even if their file forgets the REVOKE",
+        "SELECT 'no default privilege' WHERE NOT EXISTS (SELECT FROM pg_default_acl WHERE defaclrole = 'livewell_owner'::regrole "
+        "AND defaclnamespace = 0 AND defaclobjtype = 'f' AND NOT EXISTS (SELECT FROM aclexplode(defaclacl) AS acl WHERE acl.grantee = 0))",
+        "ALTER DEFAULT PRIVILEGES FOR ROLE livewell_owner GRANT EXECUTE ON FUNCTIONS TO PUBLIC",
+        "no default privilege",
+    ),
+    Rule(
+        "livewell_api has no table rights",
+        f"SELECT relname FROM pg_class WHERE relnamespace = {OURS} AND relkind IN ('r', 'p', 'v', 'm') "
+        "AND (has_table_privilege('livewell_api', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') "
+        "OR has_any_column_privilege('livewell_api', oid, 'SELECT, INSERT, UPDATE, REFERENCES'))",
+        "CREATE TABLE livewell.bad (x int); GRANT SELECT (x) ON livewell.bad TO livewell_api",
+    ),
+    Rule(
+        "every view reads with its caller's rights",
+        f"SELECT relname FROM pg_class WHERE relnamespace = {OURS} AND relkind = 'v' AND NOT coalesce(reloptions, '{{}}') @> ARRAY['security_invoker=true']",
+        "CREATE VIEW livewell.bad AS SELECT 1 AS x",
+    ),
+    Rule(
+        "every hot table has its fillfactor and its own autovacuum settings",
+        f"SELECT relname || ' lacks ' || wanted FROM pg_class CROSS JOIN unnest(ARRAY['fillfactor', 'autovacuum_vacuum_scale_factor']) AS wanted "
+        f"WHERE relnamespace = {OURS} AND relkind = 'r' AND relname = ANY (%(hot_tables)s) "
+        "AND NOT EXISTS (SELECT FROM unnest(reloptions) AS option WHERE option LIKE wanted || '=%%')",
+        "ALTER TABLE livewell.warning RESET (fillfactor)",
+        "warning lacks fillfactor",
+    ),
+    Rule(
+        "every role has its timeouts",
+        f"SELECT role.name || ' lacks ' || wanted FROM (VALUES {ROLES}) AS role (name) "
+        "CROSS JOIN unnest(ARRAY['statement_timeout', 'idle_in_transaction_session_timeout']) AS wanted "
+        "WHERE NOT EXISTS (SELECT FROM pg_db_role_setting JOIN pg_roles ON pg_roles.oid = setrole CROSS JOIN unnest(setconfig) AS setting "
+        "WHERE rolname = role.name AND setdatabase = 0 AND setting LIKE wanted || '=%%' AND split_part(setting, '=', 2) !~ '^0+[a-z]*$')",
+        "ALTER ROLE livewell_hub SET statement_timeout = 0",
+        "livewell_hub lacks statement_timeout",
+    ),
+    Rule(
+        "every table and view has a comment",
+        f"SELECT relname FROM pg_class WHERE relnamespace = {OURS} AND relkind IN ('r', 'p', 'v', 'm') AND NOT relispartition "
+        "AND coalesce(obj_description(oid, 'pg_class'), '') = ''",
+        "CREATE TABLE livewell.bad ()",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def dsn(admin_dsn: str) -> Iterator[str]:
+    with new_database(admin_dsn) as dsn:
+        migrate(dsn)
+        yield dsn
+
+
+@pytest.fixture
+def db(dsn: str) -> Iterator[Connection]:
+    """A connection whose transaction is rolled back: what breaks a rule in one test is gone in the next."""
+    with psycopg.connect(dsn) as connection:
+        yield connection
+        connection.rollback()
+
+
+def offenders(db: Connection, rule: Rule) -> list[str]:
+    parameters = {"definer_allowed": list(DEFINER_ALLOWED), "hot_tables": HOT_TABLES}
+    return [str(row[0]) for row in db.execute(rule.offenders, parameters)]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_the_rule_holds(db: Connection, rule: Rule) -> None:
+    """For every object there is."""
+    assert offenders(db, rule) == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_the_rule_can_fail(db: Connection, rule: Rule) -> None:
+    """A bad object is named."""
+    for statement in rule.breaker.split("; "):
+        db.execute(statement)
+
+    assert rule.named in offenders(db, rule)
+
+
+# ── types: search_path = '' does not keep pg_temp out of the search for types, so a caller's domain could run its checks as the owner ──
+
+LOOSE_TYPE = re.compile(
+    r"(?<!pg_catalog\.)\b(?:text|timestamptz|timetz|date|jsonb?|uuid|bytea|name|oid|inet|cidr|int[248]|float[48]|bool|bpchar|xid8?|reg[a-z]+"
+    r"|int[48]range|tstzrange)\b(?=\s*(?:\[\]|:=|;|,|\)|$|NOT\b|DEFAULT\b|AS\b))",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def loose_types(db: Connection) -> list[str]:
+    """Name the functions that run with the owner's rights, directly or called by one that does, and name a type without its schema."""
+    found = db.execute(f"SELECT proname, prosecdef, prosrc FROM pg_proc WHERE pronamespace = {OURS}").fetchall()
+    bodies = {name: code(body) for name, _, body in found}
+    reached, todo = set(), [name for name, definer, _ in found if definer]
+    while todo:
+        name = todo.pop()
+        reached.add(name)
+        todo += [
+            called
+            for called in re.findall(r"livewell\.(\w+)\s*\(", bodies[name])
+            if called in bodies and called not in reached
+        ]
+    return sorted(name for name in reached if LOOSE_TYPE.search(bodies[name]))
+
+
+def test_functions_with_the_owners_rights_qualify_their_types(db: Connection) -> None:
+    """See test_warn.py for what happens otherwise."""
+    assert loose_types(db) == []
+
+
+@pytest.mark.parametrize(
+    "body", ["DECLARE x text; BEGIN END", "DECLARE x date := '2030-01-01'; BEGIN END", "BEGIN PERFORM (1::text); END"]
+)
+def test_a_loose_type_is_noticed(db: Connection, body: str) -> None:
+    """In the function itself, and in one it calls."""
+    make = "CREATE FUNCTION livewell.{}() RETURNS int LANGUAGE plpgsql {} AS $${}$$"
+    db.execute(make.format("bad", "", body))
+    db.execute(make.format("definer", "SECURITY DEFINER", "BEGIN PERFORM livewell.bad(); END"))
+
+    assert loose_types(db) == ["bad"]
+
+
+# ── clocks: these read source, as the catalog cannot tell a call from a word in a comment ──
+
+OTHER_CLOCK = re.compile(
+    r"\b(?:clock_timestamp|statement_timestamp|transaction_timestamp|timeofday|now)\s*\("
+    r"|\b(?:current_timestamp|current_date|current_time|localtimestamp|localtime)\b",
+    re.IGNORECASE,
+)
+READS_CLOCK_INTO_A_VARIABLE = re.compile(
+    r"\bv_\w+(?:\s+[\w.]+)?\s*:=(?:(?!\bSELECT\b|\bWHERE\b)[^;])*livewell\.now\(\)", re.IGNORECASE
+)
+
+
+def code(source: str) -> str:
+    """Without comments and texts."""
+    return re.sub(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", "", source, flags=re.DOTALL)
+
+
+def other_clocks(db: Connection) -> list[str]:
+    bodies = db.execute(
+        f"SELECT proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = {OURS} AND prokind <> 'a'"
+    )
+    return [
+        name for name, body in bodies if name != "now" and OTHER_CLOCK.search(code(body).replace("livewell.now()", ""))
+    ]
+
+
+def clock_misuse(source: str) -> str | None:
+    """What is wrong with how a function file reads the clock."""
+    text = code(source)
+    calls = text.count("livewell.now()")
+    if calls > 1:
+        return f"reads the clock {calls} times"
+    if calls and not READS_CLOCK_INTO_A_VARIABLE.search(text):
+        return "does not read the clock into a variable"
+    return None
+
+
+def test_no_function_reads_another_clock(db: Connection) -> None:
+    """Contract of rule 1: a virtual clock reaches everything."""
+    assert other_clocks(db) == []
+
+
+@pytest.mark.parametrize(
+    "clock",
+    ["clock_timestamp()", "now()", "pg_catalog.now()", "current_timestamp", "CURRENT_DATE", "statement_timestamp ()"],
+)
+def test_another_clock_is_noticed(db: Connection, clock: str) -> None:
+    """In any spelling."""
+    db.execute(f"CREATE FUNCTION livewell.bad() RETURNS text LANGUAGE sql AS $$ SELECT {clock}::text $$")
+
+    assert other_clocks(db) == ["bad"]
+
+
+NOW = Path(livewell.__file__).parent / "db" / "sql" / "functions" / "now.sql"
+FUNCTION_FILES = sorted(set(Path(livewell.__file__).parent.glob("*/sql/functions/*.sql")) - {NOW})
+
+
+@pytest.mark.parametrize("path", FUNCTION_FILES, ids=lambda path: f"{path.parts[-4]}/{path.stem}")
+def test_a_function_reads_the_clock_once_into_a_variable(path: Path) -> None:
+    """Never inside WHERE, where no index can serve it (T9)."""
+    assert clock_misuse(path.read_text(encoding="utf-8")) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("v_now timestamptz := livewell.now(); -- livewell.now() once", None),
+        ("SELECT 1", None),
+        ("v_now := livewell.now(); v_then := livewell.now();", "reads the clock 2 times"),
+        ("v_minute timestamptz := date_trunc('minute', livewell.now());", None),
+        ("DELETE FROM t WHERE at < livewell.now();", "does not read the clock into a variable"),
+        ("v_n := (SELECT count(*) FROM t WHERE at < livewell.now());", "does not read the clock into a variable"),
+    ],
+)
+def test_misuse_of_the_clock_is_noticed(source: str, expected: str | None) -> None:
+    """Twice, or inside WHERE, also of a subquery."""
+    assert clock_misuse(source) == expected
