@@ -33,6 +33,7 @@ Row = tuple[Any, ...]
 Connection = psycopg.AsyncConnection[Row]
 
 _CONFLICTS = ("40001", "40P01")
+_ENDED = ("25P03", "25P04", "57P05")  # the server ended us: idle in transaction, transaction or session too long
 _OURS: dict[str, type[LivewellError]] = {
     "LW001": ReplicaRefused,
     "25006": ReplicaRefused,
@@ -90,7 +91,7 @@ def translate(error: psycopg.Error, doing: str) -> LivewellError | None:
         return _OURS[state](f"{doing}: {text}")
     if isinstance(error, pg.CheckViolation) and (error.diag.table_name or "") in {"job", "queue", "dead_job"}:
         return InvalidOption(f"{doing}: refused by {error.diag.constraint_name}: {text}")
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+    if state in _ENDED or isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return DatabaseUnavailable(f"{doing}: {text}", sqlstate=state)
     return None
 

@@ -20,6 +20,7 @@ from livewell.db.connection import Connection, connect, deadline, sever, transla
 from livewell.errors import ConfigurationError, DatabaseUnavailable, LivewellError
 
 CHANNEL = "livewell"
+_HEAR_SECONDS = 2.0
 
 
 class Listener:
@@ -87,29 +88,37 @@ class Listener:
 
 async def require_direct(conninfo: str, seconds: float) -> None:
     """Refuse a transaction pooler on the listening address: LISTEN would hear nothing, silently."""
-    first = await connect(conninfo, seconds=seconds, prepare=False)
+    listening = await connect(conninfo, seconds=seconds, prepare=False)
     try:
-        with translated("listen_url"), deadline(first, seconds):
-            await first.execute(f"LISTEN {CHANNEL}".encode())
-            mine = await _scalar(first, "SELECT pg_backend_pid()")
-        if mine == first.info.backend_pid:
+        with translated("listen_url"), deadline(listening, seconds):
+            await listening.execute(f"LISTEN {CHANNEL}".encode())
+            pid = await _scalar(listening, "SELECT pg_backend_pid()")
+        if pid == listening.info.backend_pid or await _hears(listening, conninfo, seconds):
             return
-        # A pooler. In session mode LISTEN still works; in transaction mode our idle backend is lent to the next one who asks.
-        second = await connect(conninfo, seconds=seconds, prepare=False)
-        try:
-            with translated("listen_url"), deadline(second, seconds):
-                await second.execute("BEGIN")
-                theirs = await _scalar(second, "SELECT pg_backend_pid()")
-        finally:
-            await second.close()
-        if theirs == mine:
-            raise ConfigurationError(
-                "LIVEWELL_LISTEN_URL: this address is a transaction pooler, where LISTEN hears nothing. "
-                "Set LIVEWELL_LISTEN_URL to the server's direct address (DATABASE_URL may stay on the pooler)"
-            )
+        raise ConfigurationError(
+            "LIVEWELL_LISTEN_URL: this address is a transaction pooler, where LISTEN hears nothing. "
+            "Set LIVEWELL_LISTEN_URL to the server's direct address (DATABASE_URL may stay on the pooler)"
+        )
     finally:
-        sever(first)
-        await first.close()
+        sever(listening)
+        await listening.close()
+
+
+async def _hears(listening: Connection, conninfo: str, seconds: float) -> bool:
+    """It is a pooler. In session mode our backend is ours and hears; in transaction mode it is lent to others while we wait."""
+    ping = f"ping:{secrets.token_hex(8)}"
+    speaking = await connect(conninfo, seconds=seconds, prepare=False)
+    try:
+        with translated("listen_url"), deadline(speaking, seconds):
+            await speaking.execute("SELECT pg_notify(%s, %s)", (CHANNEL, ping))
+    finally:
+        await speaking.close()
+    notes = listening.notifies(timeout=_HEAR_SECONDS)
+    async for note in notes:
+        if note.payload == ping:
+            await notes.aclose()
+            return True
+    return False
 
 
 async def _scalar(connection: Connection, query: str) -> object:

@@ -132,7 +132,8 @@ class Supervisor:
         self.restarts += 1
         log.warning("worker process ended; starting another", place=place, code=code, pause_seconds=round(pause, 2))
         try:
-            await asyncio.wait_for(self._stopping.wait(), pause)
+            async with asyncio.timeout(pause):
+                await self._stopping.wait()
         except TimeoutError:
             return
 

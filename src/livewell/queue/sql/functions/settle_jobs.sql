@@ -6,6 +6,7 @@
 --               cancelled  ended because somebody asked
 --               released   not the job's fault (deadlock, shutdown, no handler here): the attempt is given back
 --               lost       its worker died: the attempt is given back, the loss is counted
+-- No `id = ANY (p_ids)` beside the joins: with the statistics of an empty table the array was searched anew for every row (5,000 jobs: 4 s instead of 0.1 s).
 -- A cancel that was asked for meanwhile wins over every way of running again.
 CREATE OR REPLACE FUNCTION livewell.settle_jobs(p_ids bigint[], p_outcomes text[], p_reasons text[], p_errors text[], p_delays float8[])
 RETURNS void
@@ -35,7 +36,6 @@ BEGIN
                    ELSE 0
                END * interval '1 second' AS delay
         FROM livewell.job j JOIN given g ON g.id = j.id JOIN livewell.queue q ON q.name = j.queue
-        WHERE j.id = ANY (p_ids)
     ), again AS (
         UPDATE livewell.job j
         SET state = CASE WHEN f.delay > interval '0' THEN 'delayed' ELSE 'ready' END::livewell.job_state,
@@ -46,10 +46,10 @@ BEGIN
             attempt = CASE WHEN f.outcome IN ('released', 'lost') THEN greatest(j.attempt - 1, 0) ELSE j.attempt END,
             lost = CASE WHEN f.outcome = 'lost' THEN j.lost + 1 ELSE j.lost END,
             last_error = coalesce(f.error, j.last_error)
-        FROM fate f WHERE f.id = j.id AND f.fate = 'again' AND j.id = ANY (p_ids)
+        FROM fate f WHERE f.id = j.id AND f.fate = 'again'
     ), gone AS (
         DELETE FROM livewell.job j USING fate f
-        WHERE f.id = j.id AND f.fate <> 'again' AND j.id = ANY (p_ids)
+        WHERE f.id = j.id AND f.fate <> 'again'
         RETURNING j.*, f.fate, f.reason, f.error, f.outcome
     ), buried AS (
         INSERT INTO livewell.dead_job (id, batch_id, created_at, died_at, attempt, max_attempts, lost, priority, lane, queue, kind, unique_key, group_key, call_key, reason, payload, error, trace)
