@@ -103,12 +103,10 @@ async def connect(conninfo: str, *, seconds: float, prepare: bool, options: str 
         arguments["options"] = options
     with translated("connect"):
         try:
-            return await asyncio.wait_for(
-                psycopg.AsyncConnection.connect(
+            async with asyncio.timeout(seconds + 1):
+                return await psycopg.AsyncConnection.connect(
                     conninfo, autocommit=True, prepare_threshold=5 if prepare else None, **arguments
-                ),
-                seconds + 1,
-            )
+                )
         except TimeoutError as error:
             raise DatabaseUnavailable(f"connect: no answer within {seconds:g} s") from error
 

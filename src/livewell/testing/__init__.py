@@ -5,8 +5,7 @@ processes that are killed and frozen, a pooler, an append-only log that counts f
 """
 
 from livewell.testing.history import AppendLog, percentile
-from livewell.testing.inline import InlineWorker, Ran
-from livewell.testing.plugin import opened
+from livewell.testing.inline import InlineWorker, Ran, opened
 from livewell.testing.proxy import TcpProxy
 
 __all__ = ["AppendLog", "InlineWorker", "Ran", "TcpProxy", "opened", "percentile"]

@@ -9,7 +9,8 @@ assert [r.outcome for r in ran] == [Succeeded()]
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from livewell.model import Claimed, Outcome, Succeeded
 from livewell.queue.job import Job
 from livewell.queue.run import run_job
 from livewell.queue.worker.exchange import arrays
+from livewell.settings import Settings
 
 _LEASE_SECONDS = 3600.0
 
@@ -80,6 +82,16 @@ class InlineWorker:
                 (sorted({d.policy.queue for d in self._app.tasks.values()}), sorted(self._app.tasks), _LEASE_SECONDS),
             )
             self._worker = rows[0][0]
+
+
+@asynccontextmanager
+async def opened(app: Livewell, settings: Settings) -> AsyncIterator[Livewell]:
+    """Open an app on a test's database."""
+    await app.open(settings=settings)
+    try:
+        yield app
+    finally:
+        await app.close()
 
 
 async def _in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:

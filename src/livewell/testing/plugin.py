@@ -12,15 +12,13 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from livewell.app import Livewell
     from livewell.db.scratch import TestClock
     from livewell.settings import Settings
 
@@ -111,13 +109,3 @@ def livewell_clock(livewell_dsn: str) -> TestClock:
     from livewell.db.scratch import TestClock  # noqa: PLC0415 - see above
 
     return TestClock(livewell_dsn)
-
-
-@asynccontextmanager
-async def opened(app: Livewell, settings: Settings) -> AsyncIterator[Livewell]:
-    """Open an app on a test's database."""
-    await app.open(settings=settings)
-    try:
-        yield app
-    finally:
-        await app.close()

@@ -47,11 +47,11 @@ class Binaries:
         return str(self.bin_dir / name)
 
 
-def find_binaries() -> Binaries:
+def find_binaries(forced: Path | None = None) -> Binaries:
     """The programs to use, or an error that says where we looked."""
-    forced = os.environ.get(BIN_VARIABLE)
-    if forced:
-        return _forced(Path(forced))
+    folder = forced or os.environ.get(BIN_VARIABLE)
+    if folder:
+        return _forced(Path(folder))
     for bin_dir, package in _candidates():
         found = _identify(bin_dir, package)
         if found is not None and found.major >= OLDEST_MAJOR:

@@ -33,7 +33,9 @@ _PORTS_TRIED_MAX = 5
 _POLL_SECONDS = 0.02
 
 
-def start(data_dir: Path, *, parameters: Mapping[str, str] = {}, wait_seconds: float = 30) -> EmbeddedServer:
+def start(
+    data_dir: Path, *, parameters: Mapping[str, str] = {}, wait_seconds: float = 30, bin_dir: Path | None = None
+) -> EmbeddedServer:
     """Start the server of this folder, or attach to it; making the folder and the cluster when there are none.
 
     `parameters` are Postgres settings, remembered for later starts; a server that is already running gets them at its
@@ -47,7 +49,8 @@ def start(data_dir: Path, *, parameters: Mapping[str, str] = {}, wait_seconds: f
         server = _attach(folder, deadline)
         if server is None:
             _clear_the_way(folder, deadline)
-            server = _start(folder, account, wanted, deadline)
+            binaries = readable_by(account, find_binaries(bin_dir), folder.copies)
+            server = _start(folder, account, binaries, wanted, deadline)
         else:
             bound_log(folder.log, account)
         if asked:
@@ -124,8 +127,9 @@ def _let_it_leave(pid: int, deadline: float) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _start(folder: Folder, account: Account, wanted: dict[str, str], deadline: float) -> EmbeddedServer:
-    binaries = readable_by(account, find_binaries(), folder.copies)
+def _start(
+    folder: Folder, account: Account, binaries: Binaries, wanted: dict[str, str], deadline: float
+) -> EmbeddedServer:
     ensure_cluster(folder, binaries, account, durable=wanted.get("fsync") != "off")
     folder.own_subfolder(folder.run, account)
     folder.write("livewell.conf", settings.as_conf(wanted), account)

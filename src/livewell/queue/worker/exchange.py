@@ -220,9 +220,9 @@ class Exchange:
         if self._suspect in holding.all:
             return 0  # it runs alone
         ahead = min(int(self._rate * _AHEAD_SECONDS), self._settings.prefetch_max)
-        if len(holding.buffer) > ahead // 2:
-            return 0
-        return max(0, self._slots + ahead - unfinished)
+        wanted = max(0, self._slots + ahead - unfinished)
+        # A quarter at a time: the next claim is under way long before the buffer is empty, and none is for a handful.
+        return wanted if wanted >= ahead // 4 or not holding.buffer else 0
 
     def _flush_due(self) -> bool:
         waiting = len(self._holding.results)

@@ -34,6 +34,7 @@ from livewell.version import VERSION
 log = structlog.get_logger("livewell.worker")
 
 _RELEASE_SECONDS = 5.0
+_CANCEL_TRIES = 25
 _SHUTDOWN_SECONDS = 1.0  # for handlers that were cancelled to clean up
 
 
@@ -258,9 +259,7 @@ class Worker:
             self._registering.cancel()
         self._exchange.stop()
         await asyncio.wait([exchanging], timeout=_RELEASE_SECONDS)
-        for duty in duties:
-            duty.cancel()
-        await asyncio.gather(*duties, return_exceptions=True)
+        await _cancel(duties)
         self._nudger.detach(self._on_nudge)
         released = 0
         try:
@@ -277,3 +276,14 @@ class Worker:
         if released:
             self._nudger.nudge("*")
         log.info("worker stopped", worker=holding.worker, finished=self.finished, released=released)
+
+
+async def _cancel(duties: list[asyncio.Task[None]]) -> None:
+    """End them, asking again: Python 3.11's wait_for (in psycopg) swallows a cancellation that comes as its future completes."""
+    left = set(duties)
+    for _ in range(_CANCEL_TRIES):
+        for duty in left:
+            duty.cancel()
+        _, left = await asyncio.wait(left, timeout=0.2)
+        if not left:
+            return

@@ -67,13 +67,15 @@ BEGIN
            CASE WHEN own.id IS NOT NULL OR past.id IS NOT NULL THEN 'known' WHEN other.id IS NOT NULL THEN 'merged' ELSE 'vanished' END,
            coalesce(own.id, past.id, other.id, g.id)
     FROM jsonb_to_recordset(p_jobs) AS g (id bigint, queue text, unique_key text)
-    LEFT JOIN livewell.job own ON own.id = g.id
+    -- LATERAL with LIMIT: one index probe per job asked for. As plain joins these read the whole live table up to some 10,000 rows (jsonb is taken for 100 rows).
+    LEFT JOIN LATERAL (SELECT j.id FROM livewell.job j WHERE j.id = g.id LIMIT 1) own ON true
     LEFT JOIN LATERAL (
         SELECT h.id FROM livewell.job_history h WHERE p_again AND h.id = g.id
         UNION ALL
         SELECT d.id FROM livewell.dead_job d WHERE p_again AND d.id = g.id
         LIMIT 1) past ON true
-    LEFT JOIN livewell.job other ON other.queue = g.queue AND other.unique_key = g.unique_key AND other.held_by IS DISTINCT FROM 'k'
+    LEFT JOIN LATERAL (
+        SELECT j.id FROM livewell.job j WHERE j.queue = g.queue AND j.unique_key = g.unique_key AND j.held_by IS DISTINCT FROM 'k' LIMIT 1) other ON true
     WHERE g.id <> ALL (coalesce(v_inserted, '{}'));
 END
 $$;

@@ -1,0 +1,29 @@
+"""The command line. One file per command group; what there is stands in COMMANDS, and nowhere else.
+
+A command's module is imported only when the command is used or help is shown, and it imports what is heavy inside its functions.
+"""
+
+from livewell.cli.command import Entry, RootGroup
+
+__all__ = ["COMMANDS", "cli", "main"]
+
+# Every command, in the order and under the headings of `livewell --help`: the module has an attribute of that name.
+COMMANDS = (
+    Entry("demo", "livewell.cli.demo", "Start here"),
+    Entry("up", "livewell.cli.up", "Start here"),
+    Entry("worker", "livewell.cli.worker", "Run"),
+    Entry("migrate", "livewell.cli.migrate", "Run"),
+    Entry("queues", "livewell.cli.queues", "Look and mend"),
+    Entry("jobs", "livewell.cli.jobs", "Look and mend"),
+    Entry("dead", "livewell.cli.dead", "Look and mend"),
+    Entry("db", "livewell.cli.db", "This machine"),
+    Entry("settings", "livewell.cli.settings", "This machine"),
+    Entry("bench", "livewell.cli.bench", "This machine"),
+)
+
+cli = RootGroup(COMMANDS)
+
+
+def main() -> None:
+    """The entry point of the `livewell` program."""
+    cli.main(prog_name="livewell")

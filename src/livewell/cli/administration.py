@@ -1,0 +1,41 @@
+"""Open the queue for a command that looks or mends: connect, check that the schema fits, act, disconnect."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from livewell.app import Livewell
+    from livewell.queue.admin import QueueAdmin
+
+T = TypeVar("T")
+
+
+def administer(act: Callable[[QueueAdmin], Awaitable[T]]) -> T:
+    """Run one administrative act on the configured database."""
+    return with_app(lambda app: act(app.admin))
+
+
+def with_app(act: Callable[[Livewell], Awaitable[T]]) -> T:
+    """Run something on an open app that declares no tasks: looking needs none."""
+    from livewell import logs  # noqa: PLC0415 - heavy
+    from livewell.app import Livewell  # noqa: PLC0415 - heavy
+    from livewell.settings import Settings  # noqa: PLC0415 - heavy
+
+    settings = Settings.load()
+    logs.configure(settings)
+
+    async def run() -> T:
+        async with Livewell(settings) as app:
+            return await act(app)
+
+    return asyncio.run(run())
+
+
+async def database_now(app: Livewell) -> datetime:
+    """The database's clock: ages are told by it, since it wrote the times."""
+    now: datetime = (await app.database.call("SELECT livewell.now()"))[0][0]
+    return now

@@ -1,0 +1,169 @@
+"""What commands print: tables for people, JSON for programs. Numbers to the right, times as ages, an empty list in words.
+
+`--json` prints one JSON object per line for lists and one for everything else, with stable keys and ISO times.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from livewell.logs import hide
+from livewell.redact import redact
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+class JobId(click.ParamType[int]):
+    """A job's number, as `jobs list` shows it."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """A whole number that a bigint holds."""
+        text = str(value)
+        if not (text.isascii() and text.isdigit() and int(text) < 2**63):
+            self.fail(f"{value!r} is not a job's id; those are whole numbers, see: livewell jobs list", param, ctx)
+        return int(text)
+
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+LIMIT = click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="At most this many, up to 1000.",
+)
+AFTER = click.option("--after", type=JobId(), default=0, metavar="ID", help="Go on after this id: the next page.")
+
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+_CELL_CHARS_MAX = 60
+_ELASTIC_CHARS_MIN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table: its heading, whether it holds numbers, and whether it gives way on a narrow terminal."""
+
+    heading: str
+    number: bool = False
+    elastic: bool = False
+
+
+def console(*, err: bool = False) -> Console:
+    """A rich console; without a terminal it writes plain text and is as wide as the text needs."""
+    from rich.console import Console  # noqa: PLC0415 - heavy
+
+    stream = sys.stderr if err else sys.stdout
+    return Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
+
+
+def print_json(value: Mapping[str, Any], *, as_is: Mapping[str, Any] | None = None) -> None:
+    """One JSON object on one line, secrets hidden, except in what is to be printed as it is."""
+    click.echo(json.dumps(hide(dict(value)) | dict(as_is or {}), default=_plain, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, empty: str) -> None:
+    """A table without the columns that nobody fills, or the words for there being nothing."""
+    filled = [[redact(cell) for cell in row] for row in rows]
+    if not filled:
+        click.echo(empty)
+        return
+    shown = [(column, cells) for column, *cells in zip(columns, *filled, strict=True) if any(cells)]
+    out = console()
+    if out.is_terminal:
+        out.print(_table(shown, out.width))
+        return
+    out.width = 1000  # a pipe has no edge: nothing is cut, nothing is padded
+    with out.capture() as captured:
+        out.print(_table(shown, out.width))
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _table(columns: Sequence[tuple[Column, Sequence[str]]], width: int) -> Table:
+    from rich import box  # noqa: PLC0415 - heavy
+    from rich.table import Table  # noqa: PLC0415 - heavy
+    from rich.text import Text  # noqa: PLC0415 - heavy
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False)
+    for (column, _), size in zip(columns, _widths(columns, width), strict=True):
+        justify: Literal["left", "right"] = "right" if column.number else "left"
+        table.add_column(column.heading, justify=justify, no_wrap=True, overflow="ellipsis", width=size)
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _widths(columns: Sequence[tuple[Column, Sequence[str]]], width: int) -> list[int]:
+    """What each column needs; where that is too much, the widest elastic one gives way first."""
+    sizes = [max(map(len, (column.heading, *cells))) for column, cells in columns]
+    elastic = [place for place, (column, _) in enumerate(columns) if column.elastic]
+    while elastic and sum(sizes) + 2 * (len(sizes) - 1) > width:
+        widest = max(elastic, key=sizes.__getitem__)
+        if sizes[widest] <= _ELASTIC_CHARS_MIN:
+            break
+        sizes[widest] -= 1
+    return sizes
+
+
+def print_facts(facts: Mapping[str, object]) -> None:
+    """Names and values, one pair per line."""
+    width = max(map(len, facts), default=0)
+    for name, value in facts.items():
+        lines = redact(str(value)).splitlines() or [""]
+        click.echo(f"{name:<{width}}  {lines[0]}".rstrip())
+        for line in lines[1:]:
+            click.echo(f"{'':<{width}}  {line}")
+
+
+def say_more(rows: Sequence[Mapping[str, Any]], limit: int) -> None:
+    """Below a full page: how to see the next one."""
+    if len(rows) >= limit:
+        click.echo(f"\nThe first {limit:,} are shown; for more: --after {rows[-1]['id']}")
+
+
+def number(value: float | None) -> str:
+    """12,345; nothing for None."""
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+def span(seconds: float | None) -> str:
+    """A length of time in one unit: 3 s, 12 min, 2 h, 5 d."""
+    if seconds is None:
+        return ""
+    for size, unit in _UNITS:
+        if round(abs(seconds) / size, 2) >= 1:  # 3,599 s are 1 h, not 60 min
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s" if abs(seconds) >= 1 or seconds == 0 else f"{seconds:.1f} s"
+
+
+def age(then: datetime | None, now: datetime) -> str:
+    """3 s ago, or in 5 min, by the database's clock."""
+    if then is None:
+        return ""
+    seconds = (now - then).total_seconds()
+    return f"in {span(-seconds)}" if seconds < 0 else f"{span(seconds)} ago"
+
+
+def short(text: str | None) -> str:
+    """The first line, cut to fit a table."""
+    line = (text or "").strip().splitlines()[0] if (text or "").strip() else ""
+    return line if len(line) <= _CELL_CHARS_MAX else line[: _CELL_CHARS_MAX - 1] + "…"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    return value.isoformat() if isinstance(value, date) else str(value)

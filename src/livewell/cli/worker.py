@@ -1,0 +1,231 @@
+"""`livewell worker`: run the tasks of an app until told to stop.
+
+working ──SIGTERM, SIGINT──▶ finishing what runs ──again──▶ handing it back at once ──again──▶ gone (130)
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from livewell.cli.command import INTERRUPTED, OK, PROBLEM, command
+from livewell.errors import ConfigurationError, LivewellError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from livewell.app import Livewell
+    from livewell.queue.worker.worker import Worker
+
+RELEASE_SECONDS = 12.0  # after the grace: handlers are cancelled, results sent, the lease given back, each bounded
+
+APP = click.argument("target", metavar="[APP]", required=False)
+QUEUES = click.option("--queue", "queues", multiple=True, metavar="NAME", help="Work only this queue; may be repeated.")
+SLOTS = click.option(
+    "--slots", type=click.IntRange(1, 1000), metavar="N", help="Jobs at once per process (LIVEWELL_WORKER_SLOTS)."
+)
+
+
+@command("worker")
+@APP
+@QUEUES
+@SLOTS
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 100),
+    default=1,
+    metavar="N",
+    help="Worker processes; one that dies is started again.",
+)
+@click.option("--name", metavar="TEXT", help="What `livewell queues workers` calls it (host:pid, if not given).")
+@click.option("--leash", is_flag=True, hidden=True, help="Stop when standard input ends: whoever started us is gone.")
+@click.pass_context
+def worker(
+    ctx: click.Context,
+    *,
+    target: str | None,
+    queues: tuple[str, ...],
+    slots: int | None,
+    processes: int,
+    name: str | None,
+    leash: bool,
+) -> None:
+    """Run an app's tasks until stopped.
+
+    APP is module:attribute, for example shop.jobs:app (or LIVEWELL_APP, or app in livewell.toml). The schema must be up to date: livewell migrate.
+
+    SIGTERM or Ctrl-C: claims nothing more and lets running jobs finish (LIVEWELL_GRACE_SECONDS). Once more: hands them back at once. A third time: ends on the spot.
+    """
+    from livewell import logs  # noqa: PLC0415 - heavy
+    from livewell.cli.target import chosen_target, load_app  # noqa: PLC0415 - heavy
+    from livewell.settings import Settings  # noqa: PLC0415 - heavy
+
+    settings = Settings.load()
+    logs.configure(settings)
+    target = chosen_target(target, settings)
+    app = load_app(target)
+    check_queues(app, target, queues)
+    if processes > 1:
+        ctx.exit(_supervise(app, target, queues=queues, slots=slots, processes=processes, name=name))
+    run(lambda: work(app, queues=queues, slots=slots, name=name, leash=leash))
+
+
+def check_queues(app: Livewell, target: str, queues: Sequence[str]) -> None:
+    """A misspelt queue would make a worker that idles for ever."""
+    known = sorted({definition.policy.queue for definition in app.tasks.values()})
+    if not known:
+        raise ConfigurationError(
+            f"APP {target} declares no tasks: decorate a function with @app.task(), and import its module there"
+        )
+    for queue in queues:
+        if queue not in known:
+            raise ConfigurationError(
+                f"--queue {queue}: no task of {target} uses it; its queues are: {', '.join(known)}"
+            )
+
+
+async def work(
+    app: Livewell,
+    *,
+    queues: Sequence[str] = (),
+    slots: int | None = None,
+    name: str | None = None,
+    leash: bool = False,
+) -> None:
+    """Open the app and be a worker until a signal says stop; one that comes while still opening ends it there."""
+    import asyncio  # noqa: PLC0415 - heavy
+
+    loop = asyncio.get_running_loop()
+    opening = asyncio.current_task()
+    worker: Worker | None = None
+
+    def end() -> None:
+        loop.call_later(app.settings.grace_seconds + RELEASE_SECONDS, _give_up)
+        if worker is not None:
+            worker.stop()
+        elif opening is not None:
+            opening.cancel()
+
+    stop = stopper(end)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    if leash:
+        hold_leash(loop, stop)
+    try:
+        await app.open()
+        worker = app.worker(queues=list(queues) or None, slots=slots, name=name, on_hang=_end_hung)
+        await worker.run()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)  # stopped as asked: another signal must not change the exit code
+        if worker.must_exit_hard:
+            sys.stderr.flush()
+            os._exit(OK)  # a handler that ignores being stopped would keep this process alive; its job is handed back
+    except asyncio.CancelledError:
+        if worker is not None:
+            raise
+    except LivewellError as error:
+        if worker is not None and worker.must_exit_hard:
+            click.echo(f"livewell: worker: {error}", err=True)
+            os._exit(PROBLEM)
+        raise
+    finally:
+        await app.close()
+
+
+def _end_hung() -> None:
+    """A handler has blocked the event loop for two leases; its jobs are in other hands. Say where it hangs, and make room for a new process."""
+    faulthandler.dump_traceback(sys.stderr, all_threads=True)
+    sys.stderr.write(
+        "livewell worker: a handler blocks the event loop (see above); ending so that a new process can start\n"
+    )
+    sys.stderr.flush()
+    os._exit(PROBLEM)
+
+
+def _give_up() -> None:
+    """A worker that cannot end must not stay for ever: its lease runs out, and its jobs are recovered."""
+    import structlog  # noqa: PLC0415 - heavy
+
+    structlog.get_logger("livewell.worker").error("did not stop in time; ending on the spot")
+    os._exit(PROBLEM)
+
+
+def stopper(stop: Callable[[], None]) -> Callable[[], None]:
+    """What a signal does: ask, ask again, and the third time end this process without another word."""
+    import structlog  # noqa: PLC0415 - heavy
+
+    log = structlog.get_logger("livewell.worker")
+    asked = 0
+
+    def on_signal() -> None:
+        nonlocal asked
+        asked += 1
+        if asked >= 3:
+            os._exit(INTERRUPTED)
+        log.info("stopping: running jobs may finish" if asked == 1 else "hurrying: running jobs are handed back")
+        stop()
+
+    return on_signal
+
+
+def hold_leash(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    """Call stop once standard input ends; nothing is ever written to it."""
+    descriptor = sys.stdin.fileno()
+
+    def on_input() -> None:
+        if not os.read(descriptor, 1024):
+            loop.remove_reader(descriptor)
+            stop()
+
+    loop.add_reader(descriptor, on_input)
+
+
+def run(make: Callable[[], Any]) -> None:
+    """Run a coroutine on uvloop, where there is one."""
+    import asyncio  # noqa: PLC0415 - heavy
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(make())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _supervise(
+    app: Livewell, target: str, *, queues: Sequence[str], slots: int | None, processes: int, name: str | None
+) -> int:
+    """Check here what would make every child fail at once; then let them run."""
+    import asyncio  # noqa: PLC0415 - heavy
+
+    from livewell.app import database_address, prepare_schema  # noqa: PLC0415 - heavy
+    from livewell.queue.worker.supervisor import Supervisor  # noqa: PLC0415 - heavy
+
+    settings = app.settings
+    prepare_schema(database_address(settings), settings, apply=False)
+    options = [*(f"--queue={queue}" for queue in queues), *([f"--slots={slots}"] if slots else [])]
+
+    def arguments(place: int) -> list[str]:
+        named = [f"--name={name}-{place}"] if name else []
+        return [sys.executable, "-m", "livewell.cli", "worker", target, *options, *named, "--processes=1", "--leash"]
+
+    supervisor = Supervisor(arguments, processes, patience_seconds=settings.grace_seconds + RELEASE_SECONDS + 3)
+
+    async def supervise() -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, supervisor.stop)
+        return await supervisor.run()
+
+    return asyncio.run(supervise()) or OK
