@@ -164,6 +164,12 @@ class Livewell:
             raise UnknownTask(f"task {name!r} is not declared; there are: {', '.join(sorted(self._handles)) or 'none'}")
         return await self._handles[name].enqueue(tx=tx, **arguments)
 
+    async def reserve_ids(self, n: int = 1) -> list[int]:
+        """Job ids to enqueue with: `task.options(id=…)`. Sent again after an unknown outcome, the same id is the same job."""
+        self.database  # noqa: B018 - raises when the app is not open
+        assert self._enqueuer is not None  # noqa: S101 - set together with the database
+        return await self._enqueuer.reserve(n)
+
     def worker(
         self,
         *,

@@ -22,7 +22,10 @@ class DatabaseError(LivewellError):
 
 
 class DatabaseUnavailable(DatabaseError):
-    """The database did not answer, or not within the deadline; the outcome of a write may be unknown. Retrying is safe."""
+    """The database did not answer, or not within the deadline; the outcome of a write may be unknown.
+
+    An enqueue has then been tried several times. Repeating it is safe with an id (app.reserve_ids) or a unique key.
+    """
 
 
 class DatabaseConflict(DatabaseError):

@@ -135,3 +135,15 @@ async def test_using_an_app_that_is_not_open_says_so() -> None:
 
     with pytest.raises(LivewellError, match="async with app"):
         await take.enqueue()
+
+
+async def test_an_enqueue_with_a_reserved_id_can_be_sent_again(bench: Bench) -> None:
+    """The second call finds the first one's job, also when that has already ended."""
+    (job_id,) = await bench.app.reserve_ids()
+    handle = bench.app._handles["take"].options(id=job_id)
+    await handle.enqueue(value=1)
+    await handle.enqueue(value=1)
+    assert await bench.scalar("SELECT count(*) FROM livewell.job") == 1
+    await bench.app.admin.cancel(job_id)
+    await handle.enqueue(value=1)
+    assert await bench.scalar("SELECT count(*) FROM livewell.job") == 0

@@ -120,23 +120,33 @@ async def work(
     try:
         await app.open()
         worker = app.worker(queues=list(queues) or None, slots=slots, name=name, on_hang=_end_hung)
-        await worker.run()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_IGN)  # stopped as asked: another signal must not change the exit code
-        if worker.must_exit_hard:
-            sys.stderr.flush()
-            os._exit(OK)  # a handler that ignores being stopped would keep this process alive; its job is handed back
+        await _run_to_the_end(worker)
     except asyncio.CancelledError:
         if worker is not None:
             raise
-    except LivewellError as error:
-        if worker is not None and worker.must_exit_hard:
-            click.echo(f"livewell: worker: {error}", err=True)
-            os._exit(PROBLEM)
-        raise
     finally:
         await app.close()
+
+
+async def _run_to_the_end(worker: Worker) -> None:
+    """Run it; where a handler ignores being stopped, only the end of the process ends it (its job is handed back by then)."""
+    import asyncio  # noqa: PLC0415 - heavy
+
+    code, problem = OK, None
+    try:
+        await worker.run()
+    except LivewellError as error:
+        code, problem = PROBLEM, error
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().remove_signal_handler(number)
+        signal.signal(number, signal.SIG_IGN)  # it has stopped: another signal must not change the exit code
+    if worker.must_exit_hard:
+        if problem is not None:
+            click.echo(f"livewell: worker: {problem}", err=True)
+        sys.stderr.flush()
+        os._exit(code)
+    if problem is not None:
+        raise problem
 
 
 def _end_hung() -> None:

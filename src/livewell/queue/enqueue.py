@@ -6,13 +6,15 @@ first time are recognised, wherever the job is by then (live, finished or dead).
 
 from __future__ import annotations
 
+import asyncio
 import json
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from livewell.db import Database, Transaction
+from livewell.db import Database, Row, Transaction
 from livewell.db.database import Foreign
 from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption
 from livewell.model import Answer, Enqueued
@@ -37,6 +39,7 @@ class Request:
     delay_seconds: float = 0.0
     run_at: datetime | None = None
     max_attempts: int | None = None
+    id: int | None = None
 
     def check(self) -> None:
         """Refuse what the database would refuse, with the value and what is allowed."""
@@ -50,6 +53,8 @@ class Request:
             )
         if self.lane not in (0, 1):
             raise InvalidOption(f"lane {self.lane}: allowed are 0 (people wait) and 1 (background)")
+        if self.id is not None and self.id < 1:
+            raise InvalidOption(f"id {self.id}: take it from app.reserve_ids()")
         if self.max_attempts is not None and not 1 <= self.max_attempts <= 100:
             raise InvalidOption(f"attempts {self.max_attempts}: allowed are 1 to 100")
         for name, key in (("unique key", self.unique_key), ("group", self.group_key)):
@@ -84,41 +89,47 @@ class Enqueuer:
             raise InvalidOption(f"{len(requests):,} jobs in one call: at most {limit:,} (LIVEWELL_ENQUEUE_BATCH_MAX)")
         for request in requests:
             request.check()
-        ids = await self._ids(len(requests))
+        fresh = iter(await self._ids(sum(request.id is None for request in requests)))
+        ids = [next(fresh) if request.id is None else request.id for request in requests]
+        # Whoever brings ids may have sent them before.
+        again = any(request.id is not None for request in requests)
         if tx is None:
-            return await self._on_our_own(ids, requests)
-        return await self._settled(ids, requests, tx)
+            return await self._on_our_own(ids, requests, again=again)
+        return await self._in_transaction(ids, requests, tx, again=again)
 
-    async def _on_our_own(self, ids: list[int], requests: Sequence[Request]) -> list[Enqueued]:
-        """Try again after an unknown outcome: the ids make it safe."""
-        again = False
+    async def reserve(self, n: int) -> list[int]:
+        """Ids for n jobs that will be enqueued with them, and can be sent again after an unknown outcome."""
+        return await self._ids(n)
+
+    async def _on_our_own(self, ids: list[int], requests: Sequence[Request], *, again: bool) -> list[Enqueued]:
+        """Send it again after an unknown outcome, or when a key was freed just now: the ids make it safe."""
         document = _document(ids, requests)
         for left in reversed(range(_TRIES)):
-            try:
-                rows = await self._database.call(_ENQUEUE, (document, again))
-            except (DatabaseUnavailable, DatabaseConflict) as error:
-                if left == 0 or getattr(error, "sqlstate", "") == "57014":
-                    raise
-                again = True
-                continue
-            if not any(answer == "vanished" for _, answer, _ in rows):
+            rows, certain = await self._try(_ENQUEUE, (document, again), left=left)
+            if certain and not _vanished(rows):
                 return _answers(ids, rows)
-            # The live job with our key ended between the insert and the look: ask once more.
-            vanished = {asked for asked, answer, _ in rows if answer == "vanished"}
-            if left == 0:
-                raise DatabaseConflict(
-                    f"{len(vanished)} keys were taken and freed again and again; enqueue them once more"
-                )
             again = True
-        raise AssertionError("the loop returns or raises")
+        raise DatabaseConflict("a key was taken and freed again and again; enqueue once more")
 
-    async def _settled(self, ids: list[int], requests: Sequence[Request], tx: Transaction | Foreign) -> list[Enqueued]:
+    async def _in_transaction(
+        self, ids: list[int], requests: Sequence[Request], tx: Transaction | Foreign, *, again: bool
+    ) -> list[Enqueued]:
         document = _document(ids, requests)
         for attempt in range(_TRIES):
-            rows = await _fetch(tx, _ENQUEUE, (document, attempt > 0))
-            if not any(answer == "vanished" for _, answer, _ in rows):
+            rows = await _fetch(tx, _ENQUEUE, (document, again or attempt > 0))
+            if not _vanished(rows):
                 return _answers(ids, rows)
         raise DatabaseConflict("a key was taken and freed again and again; run the transaction once more")
+
+    async def _try(self, query: str, params: Sequence[Any], *, left: int) -> tuple[list[Row], bool]:
+        """One try; False when its outcome is unknown and another may follow, after a pause that grows."""
+        try:
+            return await self._database.call(query, params), True
+        except (DatabaseUnavailable, DatabaseConflict):
+            if left == 0:
+                raise
+            await asyncio.sleep(0.05 * 2 ** (_TRIES - left) * random.uniform(0.5, 1))  # noqa: S311 - jitter
+            return [], False
 
     async def _ids(self, n: int) -> list[int]:
         ids: list[int] = []
@@ -127,14 +138,24 @@ class Enqueuer:
             ids.extend(range(self._next, self._next + take))
             self._next += take
             if len(ids) < n:
-                blocks = min(2000, -(-(n - len(ids)) // _BLOCK))
-                rows = await self._database.call("SELECT livewell.reserve_job_ids(%s)", (blocks,))
-                # Blocks of one call are usually neighbours; where they are, use them as one range.
-                starts = [row[0] for row in rows]
-                for start in starts[:-1]:
-                    ids.extend(range(start, start + min(_BLOCK, n - len(ids))))
-                self._next, self._end = starts[-1], starts[-1] + _BLOCK
+                await self._reserve_blocks(ids, n)
         return ids
+
+    async def _reserve_blocks(self, ids: list[int], n: int) -> None:
+        """Fill ids from new blocks; what is left of the last one is for the next call."""
+        blocks = min(2000, -(-(n - len(ids)) // _BLOCK))
+        for left in reversed(range(_TRIES)):
+            rows, certain = await self._try("SELECT livewell.reserve_job_ids(%s)", (blocks,), left=left)
+            if certain:
+                break
+        starts = [row[0] for row in rows]
+        for start in starts[:-1]:
+            ids.extend(range(start, start + min(_BLOCK, n - len(ids))))
+        self._next, self._end = starts[-1], starts[-1] + _BLOCK
+
+
+def _vanished(rows: Sequence[Row]) -> bool:
+    return any(answer == "vanished" for _, answer, _ in rows)
 
 
 def _document(ids: Sequence[int], requests: Sequence[Request]) -> str:

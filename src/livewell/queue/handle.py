@@ -42,6 +42,7 @@ class Options:
     lane: int | None = None
     priority: int | None = None
     attempts: int | None = None
+    id: int | None = None
 
 
 class Task(Generic[P, R]):
@@ -77,8 +78,9 @@ class Task(Generic[P, R]):
         lane: int | None = None,
         priority: int | None = None,
         attempts: int | None = None,
+        id: int | None = None,  # noqa: A002 - it is the job's id, and called so everywhere
     ) -> Task[P, R]:
-        """The same task, enqueued differently."""
+        """The same task, enqueued differently. With an id from app.reserve_ids() the enqueue can be repeated safely after an unknown outcome."""
         changed: dict[str, Any] = {
             "delay_seconds": None if delay is None else seconds(delay, "delay"),
             "run_at": run_at,
@@ -87,6 +89,7 @@ class Task(Generic[P, R]):
             "lane": lane,
             "priority": priority,
             "attempts": attempts,
+            "id": id,
         }
         options = replace(self._options, **{name: value for name, value in changed.items() if value is not None})
         return Task(self._function, self.definition, self._submit, self._payload_bytes_max, options)
@@ -114,4 +117,5 @@ class Task(Generic[P, R]):
             delay_seconds=options.delay_seconds,
             run_at=options.run_at,
             max_attempts=policy.attempts if options.attempts is None else options.attempts,
+            id=options.id,
         )

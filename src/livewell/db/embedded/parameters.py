@@ -28,6 +28,7 @@ _DEFAULTS: Mapping[str, str] = {
     "log_line_prefix": "%m [%p] ",
     "log_timezone": "UTC",
     "max_connections": "200",
+    "search_path": "public",  # the login is called livewell: with "$user" first, people's own tables would land in our schema
     "shared_buffers": "128MB",
     "timezone": "UTC",
     "unix_socket_permissions": "0700",

@@ -226,3 +226,5 @@ CREATE TYPE livewell.claimed_job AS (
     trace           text
 );
 COMMENT ON TYPE livewell.claimed_job IS 'One row of the answer to claim_jobs and exchange_jobs.';
+
+REVOKE ALL ON TYPE livewell.job_state, livewell.job_outcome, livewell.claimed_job FROM PUBLIC;

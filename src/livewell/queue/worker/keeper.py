@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,7 +30,9 @@ log = structlog.get_logger("livewell.keeper")
 _RENEW = "SELECT * FROM livewell.renew_worker(%s, %s::bigint[], %s::bigint[], %s::float8[])"
 _RECONCILE = "SELECT livewell.reconcile_jobs(%s, %s::bigint[], %s)"
 _RECONCILE_EVERY = 5
-_HANG_LEASES = 2  # by then others have long taken over, and only a new process can help this one
+# Six thirds of a lease, each really waited: others have long taken over, and only a new process can help this one. Counted, not measured from the last answer:
+# a process that was frozen (SIGSTOP, a paused machine) has missed once, however long it was.
+_HANG_MISSES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,13 @@ class Keeper:
         self._snapshot = snapshot
         self._on_renewed = on_renewed
         self._on_hang = on_hang
-        self._answered = time.monotonic()
+        self._unanswered = 0
         self._main = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="livewell-keeper", daemon=True)
         self._stopping = threading.Event()
         self._soon = threading.Event()
         self._reconcile = threading.Event()
+        self.ended = asyncio.Event()  # the thread died of something nobody foresaw
         self.renewals = 0
         self.missed = 0
 
@@ -88,7 +90,12 @@ class Keeper:
         await asyncio.to_thread(self._thread.join, self._settings.call_timeout_seconds + 1)
 
     def _run(self) -> None:
-        asyncio.run(self._beat())
+        try:
+            asyncio.run(self._beat())
+        finally:
+            # Without a heartbeat this worker would be buried again and again, each time with what it holds.
+            if not self._stopping.is_set():
+                self._main.call_soon_threadsafe(self.ended.set)
 
     async def _beat(self) -> None:
         link = self._database.link(seconds=min(self._settings.call_timeout_seconds, self._settings.lease_seconds / 3))
@@ -119,17 +126,15 @@ class Keeper:
         except concurrent.futures.TimeoutError:
             answer.cancel()
             self.missed += 1
+            self._unanswered += 1
             log.warning("the event loop hangs; the lease is not renewed", missed=self.missed)
-            if (
-                self._on_hang is not None
-                and time.monotonic() - self._answered > _HANG_LEASES * self._settings.lease_seconds
-            ):
+            if self._on_hang is not None and self._unanswered >= _HANG_MISSES:
                 self._on_hang()
             return None
         except RuntimeError:  # the loop is closed: the process ends
             self._stopping.set()
             return None
-        self._answered = time.monotonic()
+        self._unanswered = 0
         return snapshot
 
     async def _renew(self, link: Link, snapshot: Snapshot) -> None:
@@ -140,11 +145,10 @@ class Keeper:
             alive, mark, cancel, drain = rows[0]
             handed_back = 0
             if alive and self._reconcile.is_set():
+                rows = await link.call(_RECONCILE, (snapshot.worker, snapshot.known_fences, snapshot.mark))
+                handed_back = rows[0][0]
                 self._reconcile.clear()
-                handed_back = (await link.call(_RECONCILE, (snapshot.worker, snapshot.known_fences, snapshot.mark)))[0][
-                    0
-                ]
-        except DatabaseError as error:
+        except (DatabaseError, MemoryError, OSError) as error:
             self.missed += 1
             log.warning("renewal failed", error=str(error), missed=self.missed)
             return

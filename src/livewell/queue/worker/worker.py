@@ -126,6 +126,7 @@ class Worker:
             asyncio.create_task(self._upkeep.run(), name="upkeep"),
             asyncio.create_task(self._listener.run(), name="listener"),
             asyncio.create_task(self._watch_threads(), name="threads"),
+            asyncio.create_task(self._watch_keeper(), name="keeper"),
         ]
         stopping = asyncio.create_task(self._stopping.wait())
         self.started.set()
@@ -237,6 +238,12 @@ class Worker:
         for held in list(holding.running.values()):
             held.stop(StopReason.FENCED)
         self._registering = asyncio.create_task(self._register())
+
+    async def _watch_keeper(self) -> None:
+        await self._keeper.ended.wait()
+        raise LivewellError(
+            "the heartbeat's thread died (see above); the worker ends so that a new process can take over"
+        )
 
     async def _watch_threads(self) -> None:
         await self._slots.too_many_stuck.wait()
