@@ -35,7 +35,7 @@ async def main(dsn: str, jobs: int) -> None:
     first: list[float] = []
     manager = QueueManager(queries)
 
-    @manager.entrypoint("noop")
+    @manager.entrypoint("noop")  # type: ignore[untyped-decorator] # PgQueuer is not followed by mypy, see pyproject
     async def noop(job: Any) -> None:
         del job
         if not first:

@@ -1,0 +1,1 @@
+"""Faults: real processes, real servers, an oracle outside. `make faults` runs them at full length."""

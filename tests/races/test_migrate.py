@@ -12,11 +12,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.support.servers import cluster, new_database
 
 import livewell
 from livewell.db.migrate import Bundle, MigrationReport, apply, check, migrate
 from livewell.db.migrate.state import ROLES
+from tests.support.servers import cluster, new_database
 
 PROCESSES = 10
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.worker.bench import Bench, Open
 
 from livewell import Livewell, Settings
+from tests.worker.bench import Bench, Open
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from tests.worker.bench import Bench, Open
 
 from livewell import Livewell, LivewellError, Settings
 from livewell.errors import ConfigurationError, InvalidOption, InvalidPayload, UnknownQueue, UnknownTask
+from tests.worker.bench import Bench, Open
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import asyncio
 import threading
 
 import pytest
-from tests.worker.bench import Open
 
 from livewell import Backoff, Cancel, Job, JobState, Livewell, Retry, Settings
 from livewell.testing.processes import eventually_async
+from tests.worker.bench import Open
 
 
 @pytest.fixture

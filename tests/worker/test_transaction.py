@@ -3,10 +3,10 @@
 import psycopg
 import pytest
 from psycopg.rows import dict_row
-from tests.worker.bench import Bench, Open
 
 from livewell import Job, JobState, Livewell, LivewellError, Settings
 from livewell.testing.processes import eventually_async
+from tests.worker.bench import Bench, Open
 
 
 @pytest.fixture

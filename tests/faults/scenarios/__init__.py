@@ -1,0 +1,1 @@
+"""One module per code of the fault plan."""

@@ -11,10 +11,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.support.servers import new_database
 
 import livewell
 from livewell.db.migrate import migrate
+from tests.support.servers import new_database
 
 Connection = psycopg.Connection[Any]
 

@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from tests.support.servers import cluster, new_database, pg_bin
 
 import livewell
 from livewell.db.migrate import Bundle, Problem, check, migrate, render, require_current
 from livewell.errors import DatabaseUnavailable, MigrationError
+from tests.support.servers import cluster, new_database, pg_bin
 
 Make = Callable[..., Bundle]
 

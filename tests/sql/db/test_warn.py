@@ -5,9 +5,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.support.servers import new_database
 
 from livewell.db.migrate import migrate
+from tests.support.servers import new_database
 
 Connection = psycopg.Connection[Any]
 

@@ -1,0 +1,142 @@
+"""Contract 18: privileged functions are safe to call (F-F2). The catalog's side of it is in tests/sql/db/test_catalog.py.
+
+Broken once, for real: with search_path = '' Postgres still looks for TYPES in pg_temp first, and all three definer functions said `text`, `date` or
+`timestamptz` without a schema. A caller's own domain of that name ran its CHECK as livewell_owner. Kept broken below.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from livewell.testing.processes import eventually
+from tests.support.queue_sql import QueueSession
+from tests.support.variants import variant
+
+# Every definer function with a call that goes through its body; a new one fails the first test until it is here.
+CALLS = {
+    "warn": "SELECT livewell.warn('place', 'what', 'a sample')",
+    "ensure_history_days": "SELECT livewell.ensure_history_days(40)",
+    "drop_history_day": "SELECT livewell.drop_history_day(1)",
+}
+
+
+class Attacker(QueueSession):
+    """An ordinary login that may do what a worker may, and has put a trap under every name it can think of."""
+
+    def __init__(self, dsn: str, role: str) -> None:
+        super().__init__(dsn)
+        self.caught: list[str] = []
+        self.connection.add_notice_handler(lambda notice: self._note(notice.message_primary or ""))
+        names = self.column(
+            "SELECT DISTINCT relname::text FROM pg_class WHERE relnamespace = 'livewell'::regnamespace AND relkind IN ('r', 'p', 'S')"
+        )
+        catalog = ["pg_class", "pg_inherits", "pg_roles", "pg_namespace"]
+        # Base types under their short names; the names that are grammar (integer, bigint, boolean) never go through a search path.
+        types = self.column(
+            "SELECT typname::text FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype = 'b' AND typname !~ '^_' "
+            "AND typname = ANY (ARRAY['text', 'date', 'timestamptz', 'interval', 'regclass', 'name', 'int4', 'int8', 'bool', 'float8', 'jsonb', 'oid'])"
+        )
+        functions = self.rows(
+            "SELECT DISTINCT p.proname::text, pg_get_function_identity_arguments(p.oid) FROM pg_proc p "
+            "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', 'ensure_history_days', 'drop_history_day')"
+        )
+        self.rows(f"SET SESSION AUTHORIZATION {role}")
+        self.rows("CREATE TABLE pg_temp.trap_made (x int)")
+        for name in types:
+            self.rows(
+                f"CREATE FUNCTION pg_temp.trap(value pg_catalog.{name}) RETURNS boolean LANGUAGE plpgsql AS "
+                "$$ BEGIN RAISE NOTICE 'trap: type, as %', current_user; RETURN true; END $$"
+            )
+            self.rows(f'CREATE DOMAIN pg_temp."{name}" AS pg_catalog.{name} CHECK (pg_temp.trap(VALUE))')
+        for name in {*names, *catalog} - set(types):
+            self.rows(f'CREATE TABLE pg_temp."{name}" (x int)')
+        for name, arguments in functions:
+            self.rows(
+                f"CREATE FUNCTION pg_temp.{name}({arguments}) RETURNS pg_catalog.text LANGUAGE plpgsql AS "
+                "$$ BEGIN RAISE NOTICE 'trap: function, as %', current_user; RETURN NULL; END $$"
+            )
+        self.rows(
+            "CREATE FUNCTION pg_temp.to_char(d pg_catalog.date, f pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE NOTICE 'trap: function, as %', current_user; RETURN 'x'; END $$"
+        )
+        self.caught.clear()
+
+    def _note(self, text: str) -> None:
+        if text.startswith("trap"):
+            self.caught.append(text)
+
+
+@contextmanager
+def attacker(dsn: str) -> Iterator[Attacker]:
+    role = (
+        f"livewell_test_attacker_{secrets.token_hex(4)}"  # roles belong to the whole server, and tests run side by side
+    )
+    with QueueSession(dsn) as admin:
+        admin.rows(f"CREATE ROLE {role} LOGIN IN ROLE livewell_worker")
+        try:
+            with Attacker(dsn, role) as session:
+                pid = session.connection.info.backend_pid
+                yield session
+            # Its temp objects go when its backend ends; dropping them from here at the same time can deadlock with that.
+            eventually(lambda: admin.rows("SELECT 1 FROM pg_stat_activity WHERE pid = %s", pid) == [])
+        finally:
+            admin.rows(f"DROP OWNED BY {role}")
+            admin.rows(f"DROP ROLE {role}")
+
+
+def test_every_definer_function_is_attacked(queue: QueueSession) -> None:
+    """The list above is the list in the catalog."""
+    found = queue.column(
+        "SELECT proname::text FROM pg_proc WHERE pronamespace = 'livewell'::regnamespace AND prosecdef"
+    )
+
+    assert sorted(found) == sorted(CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_trap_is_stepped_on(livewell_dsn: str, name: str) -> None:
+    """Temp tables, functions and types of every name it might mean: none is reached."""
+    with attacker(livewell_dsn) as session:
+        session.rows(CALLS[name])
+
+        assert session.caught == []
+
+
+def test_the_work_is_done_on_the_real_tables(livewell_dsn: str) -> None:
+    """The traps do not divert it either."""
+    with QueueSession(livewell_dsn) as queue, attacker(livewell_dsn) as session:
+        for call in CALLS.values():
+            session.rows(call)
+
+        assert queue.column("SELECT place FROM livewell.warning") == ["place"]
+        days = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'livewell.job_history'::regclass"
+        assert queue.value(days) == 41
+
+
+@pytest.mark.parametrize("bare", ["text", "date", "timestamptz"])
+def test_a_type_without_its_schema_is_a_way_in(livewell_dsn: str, bare: str) -> None:
+    """Broken on purpose, as it was: the caller's CHECK runs as the owner."""
+    with variant(livewell_dsn, "ensure_history_days", (f"pg_catalog.{bare}", bare)), attacker(livewell_dsn) as session:
+        session.rows(CALLS["ensure_history_days"])
+
+        assert set(session.caught) == {"trap: type, as livewell_owner"}
+
+
+def test_a_search_path_with_tables_in_it_is_a_way_in(livewell_dsn: str) -> None:
+    """Broken on purpose: a path that is set but does not end with pg_temp is searched after it."""
+    change = (
+        ("SET search_path = ''", "SET search_path = livewell"),
+        ("(LIKE livewell.job_history INCLUDING DEFAULTS)", "(LIKE job_history INCLUDING DEFAULTS)"),
+    )
+    # It reaches for the caller's table; here Postgres stops it only because that one is not shared with the owner.
+    with (
+        variant(livewell_dsn, "ensure_history_days", *change),
+        attacker(livewell_dsn) as session,
+        pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied for table job_history"),
+    ):
+        session.rows(CALLS["ensure_history_days"])

@@ -1,0 +1,6 @@
+"""The shared database of this folder, and a server of its own for what makes and drops roles."""
+
+from tests.sql.db.conftest import admin_dsn, fresh_dsn
+from tests.support.fixtures import other, queue, queue_dsn
+
+__all__ = ["admin_dsn", "fresh_dsn", "other", "queue", "queue_dsn"]

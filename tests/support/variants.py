@@ -1,0 +1,54 @@
+"""Functions broken on purpose, and functions with a gate: what a race test needs to prove that it can fail.
+
+A variant is the function's own file with a few words replaced, installed in the test's database. If the file no longer has those words the test fails at once,
+so a variant cannot silently become the real thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+import livewell
+
+GATE = 4242  # an advisory lock: who holds it keeps everybody waiting who comes to a gate
+FUNCTIONS = Path(livewell.__file__).parent / "queue" / "sql" / "functions"
+
+Change = tuple[str, str]
+
+
+def source(name: str) -> str:
+    """The file of one queue function."""
+    return (FUNCTIONS / f"{name}.sql").read_text()
+
+
+def changed(text: str, *changes: Change) -> str:
+    """The text with every occurrence of each old replaced; each must be there."""
+    for old, new in changes:
+        assert old in text, f"the source no longer contains {old!r}: mend the variant"
+        text = text.replace(old, new)
+    return text
+
+
+@contextmanager
+def variant(dsn: str, name: str, *changes: Change) -> Iterator[None]:
+    """Replace a function by a variant of itself for the length of the block."""
+    original = source(name)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(changed(original, *changes).encode())
+        try:
+            yield
+        finally:
+            connection.execute(original.encode())
+
+
+def gate_before(words: str) -> Change:
+    """A place where the function waits while somebody holds the gate; it changes nothing else."""
+    return words, f"PERFORM pg_advisory_xact_lock({GATE}); {words}"
+
+
+SHUT = f"SELECT pg_advisory_lock({GATE})"
+OPEN = f"SELECT pg_advisory_unlock({GATE})"
