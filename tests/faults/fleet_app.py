@@ -189,6 +189,28 @@ async def hang_loop(key: int, seconds: float) -> None:
         time.sleep(seconds)  # noqa: ASYNC251 - the fault
 
 
+class Unspeakable(Exception):
+    """An error whose text cannot be had."""
+
+    def __str__(self) -> str:
+        """Raise, as some errors do that were pickled or half-built."""
+        raise RuntimeError("there are no words")
+
+
+@app.task(queue="bad", timeout=30)
+async def unspeakable(key: int) -> None:
+    """Fail in a way that cannot be described."""
+    with noted(key):
+        raise Unspeakable
+
+
+@app.task(queue="bad", timeout=30)
+async def cancel_itself(key: int) -> None:
+    """Await something that was cancelled: the handler's own affair, but it looks as if the worker had stopped it."""
+    with noted(key):
+        raise asyncio.CancelledError
+
+
 def work_within_memory() -> None:
     """Be `livewell worker` in a bounded address space: what the imports took, plus what the environment allows."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])

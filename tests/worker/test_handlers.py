@@ -222,3 +222,32 @@ async def test_progress_is_visible_while_it_runs(app: Livewell, open_app: Open) 
         assert (await app.admin.job(job.id))["progress_note"] == "halfway or so"
         go.set()
         await bench.until(job.id, JobState.SUCCEEDED)
+
+
+class Unspeakable(Exception):
+    """An exception whose text cannot be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "how", [Unspeakable(), asyncio.CancelledError(), SystemExit(3), MemoryError()], ids=lambda how: type(how).__name__
+)
+async def test_a_slot_outlives_whatever_its_handler_raises(app: Livewell, open_app: Open, how: BaseException) -> None:
+    """The job fails; the worker's only slot goes on to the next one. (Without this the slot died and the job was held for ever.)"""
+
+    @app.task(attempts=1)
+    async def bad() -> None:
+        raise how
+
+    @app.task()
+    async def good() -> None: ...
+
+    bench = await open_app(app)
+    job = await bad.enqueue()
+    after = await good.enqueue()
+    async with bench.working(slots=1):
+        record = await bench.until(job.id, JobState.FAILED)
+        await bench.until(after.id, JobState.SUCCEEDED)
+    assert record["reason"] == "attempts"

@@ -55,9 +55,9 @@ def _outcome_of(error: Exception) -> Outcome | None:
     if isinstance(error, OwnershipLost):
         return None
     if isinstance(error, Retry):
-        return Failed(clean(str(error)), error.after)
+        return Failed(clean(words(error)), error.after)
     if isinstance(error, Cancel):
-        return Stopped(clean(str(error) or "the handler cancelled itself"))
+        return Stopped(clean(words(error) or "the handler cancelled itself"))
     if is_conflict(error):
         # Back at once, but not in step with whoever it collided with.
         return Released(describe(error), random.uniform(0.01, 0.2))  # noqa: S311 - jitter
@@ -81,7 +81,15 @@ def describe(error: BaseException) -> str:
     """Type, message and place of an error: enough to find it, nothing secret, no paths."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
-    return clean(f"{type(error).__name__}: {error}") + place
+    return clean(f"{type(error).__name__}: {words(error)}") + place
+
+
+def words(error: BaseException) -> str:
+    """The error's text; people write exceptions whose text cannot be had."""
+    try:
+        return str(error)
+    except Exception as unreadable:  # noqa: BLE001 - converted into words
+        return f"(its text cannot be read: {type(unreadable).__name__})"
 
 
 def clean(text: str) -> str:

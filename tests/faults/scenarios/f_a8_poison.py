@@ -6,6 +6,8 @@ in the same worker's hands run again, each effect exactly once. Two workers, eac
 The hangs: an async handler that waits for ever is ended by its timeout; a sync one that is deaf is given up by its timeout; one that blocks the event loop for ever can
 only be ended by the lease: others take its job, it counts as lost like a killer, and the worker that hangs must end itself, or one such job would stop them all.
 
+The strange: errors without words and handlers that cancel themselves, one for every slot there is, so that a slot lost to each would stop the fleet.
+
 Can it fail? Yes: with claim_jobs replaced by one that hands out suspects like everything else, innocents die with the killer and become dead letters; with
 settle_jobs replaced by one that never counts a loss, the killer is never dead and it does not converge.
 """
@@ -23,11 +25,15 @@ CODE = "F-Q17"
 TITLE = "A poison job and hanging handlers among innocents"
 
 CREW = 2
+SLOTS = 8
 LEASE_SECONDS = 1.0
 BACKLOG = 30
 FOR_EVER_SECONDS = 86_400.0
 ROUND_SECONDS_MAX = 90.0
-RIGHT = {"killer": "lost", "hang_loop": "lost", "hang_async": "attempts", "hang_thread": "attempts"}
+STRANGE = ("unspeakable", "cancel_itself")
+RIGHT = {"killer": "lost", "hang_loop": "lost", "hang_async": "attempts", "hang_thread": "attempts"} | dict.fromkeys(
+    STRANGE, "attempts"
+)
 _BAD = "SELECT EXISTS (SELECT FROM livewell.job WHERE kind IN ('killer', 'hang_loop'))"
 _REASONS = "SELECT kind, string_agg(DISTINCT reason, ' ') FROM livewell.dead_job GROUP BY kind"
 
@@ -36,7 +42,7 @@ async def run(scale: Scale) -> Findings:
     """A killer and one hang of each sort per round, innocents all the time."""
     findings = Findings()
     losses, rounds = scale.pick(2, 5), scale.pick(1, 8)
-    async with open_fleet(scale, lease_seconds=LEASE_SECONDS, lost_max=losses) as fleet:
+    async with open_fleet(scale, lease_seconds=LEASE_SECONDS, lost_max=losses, worker_slots=SLOTS) as fleet:
         await fleet.workers(CREW)
         bad: list[int] = []
         replaced = 0
@@ -47,15 +53,19 @@ async def run(scale: Scale) -> Findings:
             bad += await fleet.enqueue("hang_loop", seconds=FOR_EVER_SECONDS)
             await _innocents(fleet, 50)
             bad += await fleet.enqueue("hang_async") + await fleet.enqueue("hang_thread", seconds=FOR_EVER_SECONDS)
+            for kind in STRANGE:
+                bad += await fleet.enqueue(kind, SLOTS * CREW)
             replaced += await _nurse(fleet, findings)
         codes = [worker.child.returncode for worker in fleet.children]
         starts = Counter(fleet.tasks[line.key] for line in fleet.events() if line.event == "start")
         findings.fired = codes.count(-9)
+        # A loss without a run is right too: the one was in the buffer of a worker that the other took down.
         for kind in ("killer", "hang_loop"):
-            findings.check(
-                starts[kind] == losses * rounds, f"{kind} ran {starts[kind]} times, {losses * rounds} is right"
-            )
-        findings.check(codes.count(-9) == losses * rounds, f"{codes.count(-9)} workers died of the killers")
+            good = rounds <= starts[kind] <= losses * rounds
+            findings.check(good, f"{kind} ran {starts[kind]} times; {rounds} to {losses * rounds} is right")
+        findings.check(
+            codes.count(-9) == starts["killer"], f"{codes.count(-9)} workers died of {starts['killer']} kills"
+        )
         tally, reasons = fleet.audit(findings, dead=bad), dict(fleet.rows(_REASONS))
         findings.check(reasons == RIGHT, f"reasons of the dead letters: {reasons}; {RIGHT} is right")
         findings.figures = {

@@ -83,7 +83,7 @@ async def _hiccup(fleet: Fleet, proxy: TcpProxy, choose: random.Random) -> None:
 
 async def _bury(fleet: Fleet, proxy: TcpProxy, behind: Worker, findings: Findings, give_up: list[float]) -> float:
     """Freeze until the other worker has done everything: nobody may keep the lease alive meanwhile."""
-    keys = await fleet.enqueue("effect", 60, seconds=0.03)
+    keys = await fleet.enqueue("effect", 60, seconds=0.15)
     await fleet.until_event("start", keys[:8])
     proxy.freeze()
     frozen = time.monotonic()

@@ -69,5 +69,5 @@ async def _one_reset_each(fleet: Fleet, findings: Findings, next_key: int, times
             findings.check(not producer.unknown, f"one reset made enqueue {number + 1} give up: {producer.errors}")
             await asyncio.sleep(0.05)  # its nudge is out
         findings.fired += proxy.counts.fired.get("reset_after", 0)
-    await fleet.converge(findings, 20)
+    await fleet.converge(findings, 120)
     producer.adopt_unknown()

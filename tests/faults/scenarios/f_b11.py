@@ -25,8 +25,8 @@ CODE = "F-B11"
 TITLE = "a reader holds what a migration and the partitions want"
 
 # 100 ms is the promise; the rest is for a machine with two busy cores. Without the promise it is as long as the reader stays.
-WAIT_SECONDS_MAX = 0.7
-READER_SECONDS = 2.5
+WAIT_SECONDS_MAX = 1.0
+READER_SECONDS = 3.0
 MIGRATION = "ALTER TABLE livewell.job ADD COLUMN fault_probe integer;\nALTER TABLE livewell.job_history ADD COLUMN fault_probe integer;\n"
 OLD_DAY = "job_history_20200101"
 OLD = (
@@ -65,7 +65,7 @@ async def run(scale: Scale) -> Findings:
         findings.check(
             longest.lock_seconds <= WAIT_SECONDS_MAX, f"somebody waited {longest.lock_seconds:.2f} s for a lock of ours"
         )
-        findings.check(longest.read_seconds <= WAIT_SECONDS_MAX * 2, f"a reader waited {longest.read_seconds:.2f} s")
+        findings.check(longest.read_seconds <= WAIT_SECONDS_MAX * 1.5, f"a reader waited {longest.read_seconds:.2f} s")
         findings.check(longest.reads > 50, f"only {longest.reads} reads were timed: nobody watched")
         findings.figures |= {
             "stepped_back": findings.fired,

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from livewell.errors import LivewellError
 from livewell.model import Failed, Outcome, Released, Stopped
 from livewell.queue.run import run_job
 from livewell.queue.task import TaskDefinition
@@ -76,6 +77,11 @@ class Slots:
         for wait in waits:
             wait.cancel()
 
+    async def watch(self) -> None:
+        """Raises if a slot ever ends: its job would be held for ever behind a healthy lease."""
+        ended, _ = await asyncio.wait(self._slots, return_when=asyncio.FIRST_COMPLETED)
+        raise LivewellError(f"{len(ended)} slots ended; the worker ends so that a new process can take over")
+
     def wake(self, jobs: int) -> None:
         """Jobs came into the buffer."""
         while jobs > 0 and self._idle:
@@ -103,12 +109,7 @@ class Slots:
             fence = held.job.claimed.fence
             running[fence] = held
             try:
-                outcome = await run_job(held.job, self._tasks, self._run_sync)
-            except asyncio.CancelledError:
-                if held.stop_reason is None or mine is None:
-                    raise
-                mine.uncancel()
-                outcome = _stopped(held)
+                outcome = await self._outcome(held, mine)
             finally:
                 running.pop(fence, None)
                 held.slot = None
@@ -116,6 +117,22 @@ class Slots:
             self._on_room()
             if self._settling is not None and not running:
                 self._settling.set()
+
+    async def _outcome(self, held: Held, mine: asyncio.Task[None] | None) -> Outcome | None:
+        """Run it to whatever end; only the end of the slot itself passes through."""
+        try:
+            return await run_job(held.job, self._tasks, self._run_sync)
+        except asyncio.CancelledError:
+            if mine is None or (held.stop_reason is None and mine.cancelling()):
+                raise  # the slot itself is to end
+            if held.stop_reason is not None:
+                mine.uncancel()
+                return _stopped(held)
+            return Failed("the handler raised CancelledError itself: something it waited for was cancelled")
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001 - recorded as the job's failure; a slot must outlive whatever a handler does (sys.exit, no memory)
+            return Failed("the handler ended in a way that could not be described")
 
     async def _run_sync(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         running = self._threads.run(function, arguments)

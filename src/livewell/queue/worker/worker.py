@@ -127,6 +127,7 @@ class Worker:
             asyncio.create_task(self._listener.run(), name="listener"),
             asyncio.create_task(self._watch_threads(), name="threads"),
             asyncio.create_task(self._watch_keeper(), name="keeper"),
+            asyncio.create_task(self._slots.watch(), name="slots"),
         ]
         stopping = asyncio.create_task(self._stopping.wait())
         self.started.set()
