@@ -1,6 +1,6 @@
 """Random lives of a queue, on a real database with a virtual clock, compared with the model after every step.
 
-The quick form is the same 250 examples in every run; LIVEWELL_MODEL_EXAMPLES=5000 tries that many new ones. A failure prints the steps and a blob that repeats
+The quick form is the same 100 examples in every run; LIVEWELL_MODEL_EXAMPLES=5000 tries that many new ones. A failure prints the steps and a blob that repeats
 them. Seen to fail when the back-off was not returned to a released job (attempt), when a suspect was claimed beside others, when recovery did not look at the
 cancellation that was asked for, and when the mark was left out of reconciling.
 """
@@ -266,7 +266,7 @@ def test_the_queue_does_what_the_model_does(queue: QueueSession) -> None:
     run_state_machine_as_test(
         cast("type[QueueMachine]", lambda: QueueMachine(queue)),  # it only calls it
         settings=settings(
-            max_examples=EXAMPLES or 250,
+            max_examples=EXAMPLES or 100,
             stateful_step_count=50,
             derandomize=not EXAMPLES,
             print_blob=True,

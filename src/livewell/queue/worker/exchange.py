@@ -80,8 +80,8 @@ class Exchange:
         self._wake.set()
 
     def room(self) -> None:
-        """A slot is free or the buffer shrank; look whether that is worth a call."""
-        if not self._wake.is_set() and self._wanted() > 0:
+        """A slot is free or the buffer shrank; look whether that is worth a call. During a call it is not: the next look comes with its answer."""
+        if self._hungry and self._holding.claim_mark is None and not self._wake.is_set() and self._wanted() > 0:
             self._wake.set()
 
     def result(self, held: Held, outcome: Outcome | None) -> None:

@@ -20,7 +20,7 @@ import structlog
 from livewell.db import Database, Listener
 from livewell.db.listen import require_direct
 from livewell.errors import DatabaseError, LivewellError
-from livewell.model import Claimed, Outcome, Released
+from livewell.model import Claimed, Failed, Outcome, Refused, Released, Stopped, Succeeded
 from livewell.queue.job import Job
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition
@@ -33,6 +33,14 @@ from livewell.version import VERSION
 
 log = structlog.get_logger("livewell.worker")
 
+_WORDS = {
+    type(None): "succeeded",
+    Succeeded: "succeeded",
+    Failed: "failed",
+    Refused: "refused",
+    Released: "released",
+    Stopped: "cancelled",
+}
 _RELEASE_SECONDS = 5.0
 _CANCEL_TRIES = 25
 _SHUTDOWN_SECONDS = 1.0  # for handlers that were cancelled to clean up
@@ -185,7 +193,7 @@ class Worker:
 
     def _on_finished(self, held: Held, ours: bool) -> None:  # noqa: FBT001 - a callback with one fact
         claimed = held.job.claimed
-        outcome = type(held.outcome).__name__.lower() if held.outcome else "succeeded"
+        outcome = _WORDS[type(held.outcome)]
         if not ours:
             self.fenced += 1
             outcome = "fenced"
