@@ -35,7 +35,9 @@ def standby_of(primary: str) -> Iterator[str]:
     account = _account(folder)
     data = folder / "data"
     address = {
-        name: str(value) for name, value in conninfo_to_dict(primary).items() if name in ("host", "port", "user", "password")
+        name: str(value)
+        for name, value in conninfo_to_dict(primary).items()
+        if name in ("host", "port", "user", "password")
     }
     copy = [
         *(binaries.program("pg_basebackup"), "-D", str(data), "-R", "-X", "stream", "-c", "fast", "--no-sync", "-w"),
