@@ -27,7 +27,7 @@ async def run(scale: Scale) -> Findings:
         async with Producer(fleet, road) as producer:
             await fleet.workers(1, database_url=road)
             next_key = 1
-            for _ in range(scale.pick(25, 600)):
+            for _ in range(scale.pick(18, 600)):
                 # Half of the time the very next answer on each connection: that is where unknown commits come from.
                 proxy.reset_after(choose.choice((0, choose.randrange(BYTES_MAX))), resets_max=choose.randint(1, 4))
                 if fleet.live() < 200:
@@ -38,7 +38,7 @@ async def run(scale: Scale) -> Findings:
             proxy.heal()
             took = await fleet.converge(findings, 30)
             adopted = producer.adopt_unknown()
-        await _one_reset_each(fleet, findings, next_key, scale.pick(6, 100))
+        await _one_reset_each(fleet, findings, next_key, scale.pick(4, 100))
         tally = fleet.audit(findings)
         torn = check_torn(fleet, findings)
         check_alive(fleet, findings)
