@@ -126,15 +126,16 @@ class Upkeep:
         """Make the coming days' history partitions; let go of what is past its time, politely and in pages."""
         settings = self._settings
         await self._link.call("SELECT livewell.ensure_history_days(%s)", (settings.history_days_ahead,))
+        await self._pages("SELECT livewell.prune_queue(%s, %s, %s)", (settings.dead_days, settings.stat_days, _PAGE))
+        await self._pages("SELECT livewell.prune_warnings(%s, %s)", (settings.stat_days, _PAGE))
+        # Last, because it gives up (55P03) when somebody reads the partition, and then the rest is done all the same.
+        await self._pages("SELECT livewell.drop_history_day(%s)", (settings.history_days,))
+
+    async def _pages(self, query: str, params: tuple[int, ...]) -> None:
+        """Call it until it has nothing more to do."""
         for _ in range(_PAGES_MAX):
-            if (await self._link.call("SELECT livewell.drop_history_day(%s)", (settings.history_days,)))[0][0] is None:
-                break
-        for _ in range(_PAGES_MAX):
-            rows = await self._link.call(
-                "SELECT livewell.prune_queue(%s, %s, %s)", (settings.dead_days, settings.stat_days, _PAGE)
-            )
-            if rows[0][0] == 0:
-                break
+            if not (await self._link.call(query, params))[0][0]:
+                return
 
     async def _every(self, seconds: float, duty: Callable[[], Awaitable[None]]) -> None:
         while True:
