@@ -59,8 +59,7 @@ def _outcome_of(error: Exception) -> Outcome | None:
     if isinstance(error, Cancel):
         return Stopped(clean(words(error) or "the handler cancelled itself"))
     if is_conflict(error):
-        # Back at once, but not in step with whoever it collided with.
-        return Released(describe(error), random.uniform(0.01, 0.2))  # noqa: S311 - jitter
+        return Released(describe(error))  # back at once (R17), behind what waited meanwhile
     if isinstance(error, DatabaseUnavailable):
         return Released(describe(error), random.uniform(1, 3))  # noqa: S311 - jitter
     return Failed(describe(error))
