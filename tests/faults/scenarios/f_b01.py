@@ -93,7 +93,8 @@ async def run(scale: Scale) -> Findings:
             recoveries += [first] if first is not None else []
         stop.set()
         await asyncio.gather(*producing)
-        took = await fleet.converge(findings, 30)
+        # What the producers left behind is worked off at 100 a second at least.
+        took = await fleet.converge(findings, 30 + fleet.live() / 100)
         adopted = producer.adopt_unknown()
         tally = fleet.audit(findings)
         torn = check_torn(fleet, findings)
