@@ -20,8 +20,11 @@ TITLE = "A zombie's heartbeat does not touch the new owner's lease"
 LEASE_SECONDS = 1.0
 
 # xmin changes with every write, even with one that writes the same values.
-_LEASE = "SELECT w.*, w.xmin::text FROM livewell.worker w WHERE w.id = %s"
-_JOB = "SELECT j.id, j.fence, j.worker, j.deadline_at, j.state::text, j.xmin::text FROM livewell.job j WHERE j.id = %s"
+# One statement, so one snapshot: read one after the other, the owner's own heartbeat could fall between them.
+_JOB_AND_LEASE = (
+    "SELECT j.id, j.fence, j.worker, j.deadline_at, j.state::text, j.xmin::text, w.*, w.xmin::text"
+    " FROM livewell.job j LEFT JOIN livewell.worker w ON w.id = j.worker WHERE j.id = %s"
+)
 
 
 async def run(scale: Scale) -> Findings:
@@ -86,5 +89,4 @@ def _runners(fleet: Fleet, key: int) -> list[int]:
 
 
 def _state(fleet: Fleet, key: int) -> list[tuple[Any, ...]]:
-    job = fleet.rows(_JOB, (fleet.jobs[key],))
-    return job + (fleet.rows(_LEASE, (job[0][2],)) if job else [])
+    return fleet.rows(_JOB_AND_LEASE, (fleet.jobs[key],))
