@@ -8,6 +8,7 @@ Can it fail? Yes: with renew_worker replaced by one that renews younger workers 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from livewell.testing.processes import ChildFailed
@@ -67,7 +68,7 @@ async def _round(fleet: Fleet, pair: list[Worker], findings: Findings) -> tuple[
     )
     findings.check(taken is not None, "nobody took over within 15 s")
     owner.freeze()
-    before = _state(fleet, key)
+    before = await _settled(fleet, key)
     zombie.thaw()
     try:
         await zombie.said("lease lost", since=mark)
@@ -86,6 +87,17 @@ async def _round(fleet: Fleet, pair: list[Worker], findings: Findings) -> tuple[
 
 def _runners(fleet: Fleet, key: int) -> list[int]:
     return [line.pid for line in fleet.events() if line.key == key and line.event == "start"]
+
+
+async def _settled(fleet: Fleet, key: int) -> list[tuple[Any, ...]]:
+    """What the owner sent just before it was frozen, the server still carries out: wait until nothing moves any more."""
+    state: list[tuple[Any, ...]] = []
+    for _ in range(30):
+        earlier, state = state, _state(fleet, key)
+        if state == earlier:
+            break
+        await asyncio.sleep(0.1)
+    return state
 
 
 def _state(fleet: Fleet, key: int) -> list[tuple[Any, ...]]:
