@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -52,10 +53,23 @@ class Threads:
                 result, error = function(), None
             except BaseException as raised:  # noqa: BLE001 - handed to whoever awaits the future
                 result, error = None, raised
-            try:
-                loop.call_soon_threadsafe(_deliver, future, result, error)
-            except RuntimeError:
-                return  # the loop is closed: nobody waits any more
+            if not _hand_over(loop, future, result, error):
+                return
+
+
+def _hand_over(
+    loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], result: object, error: BaseException | None
+) -> bool:
+    """Tell the loop; False when it is closed and nobody waits any more. A process out of memory is tried again: the job waits for this."""
+    while True:
+        try:
+            loop.call_soon_threadsafe(_deliver, future, result, error)
+        except MemoryError:
+            time.sleep(0.1)
+        except RuntimeError:
+            return False
+        else:
+            return True
 
 
 def _deliver(future: asyncio.Future[Any], result: object, error: BaseException | None) -> None:
