@@ -59,7 +59,8 @@ async def run(scale: Scale) -> Findings:
             for instant in (begun - WINDOW_SECONDS, begun, over - WINDOW_SECONDS, over)
         )
         findings.check(before > 0, "no job was done before the transaction was forgotten")
-        findings.check(end >= FLOOR * before, f"{before:.0f} jobs a second became {end:.0f}")
+        # A pace is judged only in the campaign; in `make test` it is a figure.
+        findings.check(not scale.full or end >= FLOOR * before, f"{before:.0f} jobs a second became {end:.0f}")
         findings.figures |= {
             "ours_ended_after_seconds": rounded(ended),
             "tps_before": round(before),

@@ -64,7 +64,9 @@ async def run(scale: Scale) -> Findings:
             if seen:
                 ratio = statistics.median(seen)
                 findings.figures[f"ratio_{kind}"] = round(ratio, 3)
-                findings.check(ratio >= RATIO_MIN, f"{kind}: nudging left {ratio:.2f} of the writers' pace: {paces}")
+                # A pace is judged only in the campaign; in `make test` it is a figure.
+                slow = scale.full and ratio < RATIO_MIN
+                findings.check(not slow, f"{kind}: nudging left {ratio:.2f} of the writers' pace: {paces}")
         findings.figures |= {f"tps_{name}": round(statistics.median(seen)) for name, seen in paces.items()}
         findings.figures |= {"writers": writers, "nudges_heard": heard}
     return findings
