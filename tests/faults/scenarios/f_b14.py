@@ -42,7 +42,7 @@ async def run(scale: Scale) -> Findings:
         paces: dict[str, list[float]] = {}
         kinds: dict[str, Callable[[], Awaitable[float]]] = {
             "enqueues": lambda: _enqueue(ours, writers, phase_seconds * 0.7),
-            "strangers": lambda: _insert(fleet, ours, scale.folder, writers, phase_seconds),
+            "strangers": lambda: _insert(fleet, ours, scale.folder, writers, inserts=scale.pick(30, 800)),
         }
         for pair in range(pairs):
             for kind, write in kinds.items():
@@ -130,7 +130,7 @@ async def _enqueue(producer: Producer, writers: int, seconds: float) -> float:
     return done / (time.monotonic() - begun)
 
 
-async def _insert(fleet: Fleet, producer: Producer, folder: Path, writers: int, seconds: float) -> float:
+async def _insert(fleet: Fleet, producer: Producer, folder: Path, writers: int, *, inserts: int) -> float:
     """Strangers insert as fast as they can beside an app that enqueues steadily; answers their transactions a second."""
     program = _pgbench()
     assert program is not None
@@ -138,14 +138,14 @@ async def _insert(fleet: Fleet, producer: Producer, folder: Path, writers: int, 
     await asyncio.to_thread(script.write_text, STRANGERS)
     parts = conninfo_to_dict(fleet.dsn)
     place = ["-h", parts["host"], "-p", parts["port"], "-U", parts["user"], parts["dbname"]]
-    arguments = ["-n", "-M", "prepared", "-f", script, "-c", writers, "-j", 2, "-T", max(1, round(seconds)), *place]
+    arguments = ["-n", "-M", "prepared", "-f", script, "-c", writers, "-j", 2, "-t", inserts, *place]
     beside = asyncio.create_task(_enqueue_steadily(producer))
     try:
         child = ChildProcess(
             [str(argument) for argument in arguments], program=program, env={"PGPASSWORD": str(parts["password"])}
         )
         with child:
-            await asyncio.to_thread(child.wait, seconds + 30)
+            await asyncio.to_thread(child.wait, 120)
             pace = next((line.split()[2] for line in child.lines() if line.startswith("tps = ")), None)
             if pace is None:
                 raise ChildFailed(child.describe())
