@@ -30,8 +30,8 @@ READER_SECONDS = 3.0
 MIGRATION = "ALTER TABLE livewell.job ADD COLUMN fault_probe integer;\nALTER TABLE livewell.job_history ADD COLUMN fault_probe integer;\n"
 OLD_DAY = "job_history_20200101"
 OLD = (
-    f"CREATE TABLE IF NOT EXISTS livewell.{OLD_DAY} PARTITION OF livewell.job_history "
-    "FOR VALUES FROM ('2020-01-01Z') TO ('2020-01-02Z')",
+    f"""CREATE TABLE IF NOT EXISTS livewell.{OLD_DAY} PARTITION OF livewell.job_history
+        FOR VALUES FROM ('2020-01-01Z') TO ('2020-01-02Z')""",
     f"ALTER TABLE IF EXISTS livewell.{OLD_DAY} OWNER TO livewell_owner",
 )
 WAITING = """
