@@ -15,7 +15,7 @@ from tests.support.queue_sql import QueueSession
 from tests.support.variants import variant
 
 CLAIM = "SELECT id, fence FROM livewell.claim_jobs(%({})s, '{{work}}', 2, false)"
-LOCK = "LIMIT v_left FOR UPDATE SKIP LOCKED"
+LOCK = "LIMIT v_limit - cardinality(v_found) FOR UPDATE SKIP LOCKED"
 
 
 async def claims_side_by_side(queue: QueueSession, queue_dsn: str, names: str = "abc") -> list[str]:
@@ -49,13 +49,13 @@ async def test_no_job_is_claimed_twice_and_nobody_waits(queue: QueueSession, que
 
 async def test_without_the_lock_two_workers_get_the_same_job(queue: QueueSession, queue_dsn: str) -> None:
     """Broken on purpose: the jobs are picked without FOR UPDATE."""
-    with variant(queue_dsn, "claim_jobs", (LOCK, "LIMIT v_left")):
+    with variant(queue_dsn, "claim_jobs", (LOCK, "LIMIT v_limit - cardinality(v_found)")):
         assert await claims_side_by_side(queue, queue_dsn, "ab") != []
 
 
 async def test_without_skipping_the_locked_claims_wait_for_each_other(queue: QueueSession, queue_dsn: str) -> None:
     """Broken on purpose: the second worker waits for the first one's commit."""
-    with variant(queue_dsn, "claim_jobs", (LOCK, "LIMIT v_left FOR UPDATE")):
+    with variant(queue_dsn, "claim_jobs", (LOCK, "LIMIT v_limit - cardinality(v_found) FOR UPDATE")):
         assert [line for line in await claims_side_by_side(queue, queue_dsn, "ab") if "waited: {" in line] != []
 
 

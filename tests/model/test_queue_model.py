@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from tests.model.queue_model import LEASE, LOST_MAX, ModelWorker, QueueModel
-from tests.support.queue_sql import Claim, QueueSession
+from tests.support.queue_sql import FENCES, Claim, QueueSession
 
 EXAMPLES = int(os.environ.get("LIVEWELL_MODEL_EXAMPLES", "0"))
 GRACE = 5
@@ -224,7 +224,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(pick=picks, some=st.lists(picks, max_size=3), behind=st.integers(0, 3))
     def reconcile(self, pick: int, some: list[int], behind: int) -> None:
         worker, known = self._worker(pick), self._some_claims(some)
-        mark = self.queue.mark() - behind
+        mark = self.queue.mark() - behind * FENCES // 2  # also in the middle of a block, where there are no fences
         fences = {claim.fence for claim in known}
         unknown = [job for job in self.model.held_by(worker) if job.fence <= mark and job.fence not in fences]
         assert self.queue.reconcile(worker, *known, mark=mark) == len(unknown)

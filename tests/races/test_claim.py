@@ -172,7 +172,7 @@ def test_a_poison_job_dead_letters_only_itself(queue: QueueSession) -> None:
 def test_without_isolation_the_poison_takes_innocents_with_it(queue: QueueSession, queue_dsn: str) -> None:
     """If suspects are claimed like all others, the neighbours are dead-lettered with it."""
     together = ("AND r.state = 'ready' AND r.lost = 0", "AND r.state = 'ready'")
-    with variant(queue_dsn, "claim_jobs", together, ("IF p_empty THEN", "IF false THEN")):
+    with variant(queue_dsn, "claim_jobs", together, ("IF p_empty AND", "IF false AND")):
         _, innocents = poison_beside_innocents(queue)
 
     assert "failed" in innocents

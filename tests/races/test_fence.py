@@ -33,7 +33,7 @@ def test_a_stale_result_does_not_finish_the_job_that_was_claimed_again(queue: Qu
 
 def test_without_a_fence_per_job_it_breaks(queue: QueueSession, queue_dsn: str) -> None:
     """One fence per batch: the stale result finishes the job that runs again."""
-    one_per_batch = ("nextval('livewell.fence_seq')", "(SELECT nextval('livewell.fence_seq'))")
+    one_per_batch = ("v_fence + width_bucket(j.id, v_found)", "v_fence + 1")
     with variant(queue_dsn, "claim_jobs", one_per_batch):
         fenced, state = stale_result_beside_a_fresh_one(queue)
 
@@ -92,7 +92,7 @@ async def test_without_the_incarnation_it_breaks(queue: QueueSession, queue_dsn:
 
 def test_without_the_fence_a_worker_that_claimed_again_breaks_it(queue: QueueSession, queue_dsn: str) -> None:
     """Matching only id and incarnation, the stale result ends the newer run of the same worker."""
-    with variant(queue_dsn, "finish_jobs", ("j.fence = ANY (p_fences) AND ", "")):
+    with variant(queue_dsn, "finish_jobs", ("j.fence = v_fences[width_bucket(j.fence, v_fences)] AND ", "")):
         _, state = stale_result_beside_a_fresh_one(queue)
 
     assert state == "succeeded"

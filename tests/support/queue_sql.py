@@ -12,6 +12,7 @@ from typing import Any, Self
 import psycopg
 
 Row = tuple[Any, ...]
+FENCES = 16384  # in a block, one block per claim
 QUEUE = "work"
 
 
@@ -198,8 +199,10 @@ class QueueSession(AbstractContextManager["QueueSession"]):
         return self.rows(f"SELECT {', '.join(columns)} FROM livewell.dead_job WHERE id = %s", job)[0]
 
     def mark(self) -> int:
-        """The newest fence."""
-        return int(self.value("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM livewell.fence_seq"))
+        """The end of the newest block of fences."""
+        return int(
+            self.value(f"SELECT CASE WHEN is_called THEN last_value + {FENCES - 1} ELSE 0 END FROM livewell.fence_seq")
+        )
 
 
 def document(jobs: Iterable[dict[str, Any]]) -> str:

@@ -105,13 +105,15 @@ def test_the_answer_names_the_fences_to_cancel(queue: QueueSession) -> None:
     assert queue.renew(worker)[2] == [first.fence]
 
 
-def test_the_mark_is_the_newest_fence(queue: QueueSession) -> None:
-    """Whoever it was handed to."""
-    queue.enqueue()
+def test_the_mark_is_the_end_of_the_newest_block_of_fences(queue: QueueSession) -> None:
+    """Whoever it was handed to: every fence so far is at or below it, every later one is above."""
+    queue.enqueue(3)
     worker, stranger = queue.register(), queue.register()
-    claim = queue.claim(stranger)[0]
+    earlier = queue.claim(stranger, 2)
+    mark = queue.renew(worker)[1]
+    later = queue.claim(worker)
 
-    assert queue.renew(worker)[1] == claim.fence
+    assert max(claim.fence for claim in earlier) <= mark < min(claim.fence for claim in later)
 
 
 def suspects(queue: QueueSession, n: int) -> None:

@@ -22,7 +22,9 @@ from livewell.queue.worker.holding import Held, Holding, StopReason
 from livewell.queue.worker.threads import Threads
 
 _SWEEP_SECONDS = 0.05
-_YIELD_EVERY = 64
+_TURNS = (
+    50  # jobs that may start between two looks at the sockets; with 64 per slot an answer lay unread for milliseconds
+)
 _CLOSE_SECONDS = 2.0
 
 
@@ -53,6 +55,7 @@ class Slots:
         self._idle: list[asyncio.Future[None]] = []
         self._slots: list[asyncio.Task[None]] = []
         self._settling: asyncio.Event | None = None
+        self._turns = _TURNS
         self._threads = Threads(count + stuck_threads_max)
 
     def start(self) -> None:
@@ -93,17 +96,18 @@ class Slots:
     async def _slot(self) -> None:
         buffer, running = self._holding.buffer, self._holding.running
         mine = asyncio.current_task()
-        turns = 0
+        loop = asyncio.get_running_loop()
         while True:
             while not buffer:
-                waiter = asyncio.get_running_loop().create_future()
+                waiter = loop.create_future()
                 self._idle.append(waiter)
                 await waiter
-            turns += 1
-            if turns % _YIELD_EVERY == 0:
+            if self._turns == 0:
                 await asyncio.sleep(0)  # handlers that never wait must not keep the loop from everybody else
-                if not buffer:
-                    continue
+                continue
+            self._turns -= 1
+            if self._turns == 0:
+                loop.call_soon(self._new_turns)
             held = buffer.popleft()
             held.slot, held.started = mine, time.monotonic()
             fence = held.job.claimed.fence
@@ -117,6 +121,9 @@ class Slots:
             self._on_room()
             if self._settling is not None and not running:
                 self._settling.set()
+
+    def _new_turns(self) -> None:
+        self._turns = _TURNS
 
     async def _outcome(self, held: Held, mine: asyncio.Task[None] | None) -> Outcome | None:
         """Run it to whatever end; only the end of the slot itself passes through."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -32,16 +32,15 @@ class Upkeep:
         self._settings = database.settings
         self._holding = holding
         self._on_ready = on_ready
-        self._counts: Counter[tuple[str, str, str]] = Counter()
-        self._milliseconds: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+        self._counts: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+        self._seconds: defaultdict[tuple[str, str, str], float] = defaultdict(float)
         self._warnings: dict[tuple[str, str], str] = {}
         self.recovered = 0
 
-    def count(self, queue: str, kind: str, outcome: str, seconds: float) -> None:
-        """One job ended this way."""
-        key = (queue, kind, outcome)
+    def count(self, key: tuple[str, str, str], seconds: float) -> None:
+        """One job of this queue and kind ended this way."""
         self._counts[key] += 1
-        self._milliseconds[key] += seconds * 1000
+        self._seconds[key] += seconds
 
     def warn(self, where: str, what: str, sample: str = "") -> None:
         """Something was tolerated; it becomes a counted row with the next flush, also when the database is away now."""
@@ -84,8 +83,8 @@ class Upkeep:
             self._warnings.pop((where, what), None)
         if not self._counts:
             return
-        counts, self._counts = self._counts, Counter()
-        milliseconds, self._milliseconds = self._milliseconds, defaultdict(float)
+        counts, self._counts = self._counts, defaultdict(int)
+        seconds, self._seconds = self._seconds, defaultdict(float)
         keys = sorted(counts)
         try:
             await self._link.call(
@@ -95,14 +94,14 @@ class Upkeep:
                     [kind for _, kind, _ in keys],
                     [outcome for _, _, outcome in keys],
                     [counts[key] for key in keys],
-                    [round(milliseconds[key]) for key in keys],
+                    [round(seconds[key] * 1000) for key in keys],
                 ),
             )
         except DatabaseError:
             # Kept for the next flush; if the commit was only unanswered, this minute counts twice. Statistics may; jobs may not.
-            self._counts.update(counts)
-            for key, value in milliseconds.items():
-                self._milliseconds[key] += value
+            for key in keys:
+                self._counts[key] += counts[key]
+                self._seconds[key] += seconds[key]
             raise
 
     async def _progress(self) -> None:

@@ -14,6 +14,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import structlog
 
@@ -191,15 +192,17 @@ class Worker:
     def _on_room(self) -> None:
         self._exchange.room()
 
-    def _on_finished(self, held: Held, ours: bool) -> None:  # noqa: FBT001 - a callback with one fact
-        claimed = held.job.claimed
-        outcome = _WORDS[type(held.outcome)]
-        if not ours:
-            self.fenced += 1
-            outcome = "fenced"
-            self._upkeep.warn("worker", "a result was fenced: another worker owns the job", f"job {claimed.id}")
-        self.finished += 1
-        self._upkeep.count(claimed.queue, claimed.kind, outcome, time.monotonic() - held.started)
+    def _on_finished(self, finished: Sequence[Held], fenced: AbstractSet[int]) -> None:
+        now = time.monotonic()
+        for held in finished:
+            claimed = held.job.claimed
+            outcome = _WORDS[type(held.outcome)]
+            if fenced and claimed.fence in fenced and not held.uncertain:
+                self.fenced += 1
+                outcome = "fenced"
+                self._upkeep.warn("worker", "a result was fenced: another worker owns the job", f"job {claimed.id}")
+            self._upkeep.count((claimed.queue, claimed.kind, outcome), now - held.started)
+        self.finished += len(finished)
 
     def _on_nudge(self, name: str) -> None:
         if name == "cancel":

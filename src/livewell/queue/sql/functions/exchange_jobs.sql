@@ -5,7 +5,8 @@
 -- Why the lease is locked before anything is finished: release_worker takes lease, then jobs; the other way round the two deadlock.
 -- p_limit 0 claims nothing; the answer then has only fenced rows.
 CREATE OR REPLACE FUNCTION livewell.exchange_jobs(
-    p_worker bigint, p_ids bigint[], p_fences bigint[], p_others jsonb, p_queues text[], p_limit integer, p_empty boolean)
+    p_worker bigint, p_ids bigint[], p_fences bigint[], p_others jsonb, p_queues text[], p_limit integer, p_empty boolean,
+    p_mark_ranks bigint[] DEFAULT NULL, p_mark_ids bigint[] DEFAULT NULL)
 RETURNS SETOF livewell.claimed_job
 LANGUAGE plpgsql
 SET search_path = ''
@@ -21,7 +22,7 @@ BEGIN
         FROM livewell.finish_jobs(p_worker, p_ids, p_fences, p_others) f;
     END IF;
     IF p_limit > 0 THEN
-        RETURN QUERY SELECT c.* FROM livewell.claim_jobs(p_worker, p_queues, p_limit, p_empty) c;
+        RETURN QUERY SELECT c.* FROM livewell.claim_jobs(p_worker, p_queues, p_limit, p_empty, p_mark_ranks, p_mark_ids) c;
     END IF;
 END
 $$;

@@ -3,7 +3,8 @@
 -- Called by: finisher (through exchange_jobs), job.transaction() as its last statement before COMMIT.
 -- Answer:    a row for each one that was not ours any more (fenced); nothing was written for those.
 -- Index:     primary key. Deliberately no "state = 'running'" in the WHERE: it would offer job_worker_idx to the planner.
--- Why two ANYs are enough for the successes: a fence is handed to one job once, so a row whose id AND fence are both in our lists is the pair we were given.
+-- Why two lists are enough for the successes: a fence is handed to one job once, so a row whose id AND fence are both in our lists is the pair we were given.
+-- width_bucket is a binary search in the sorted fences; = ANY (p_fences) looks at each of them for each row (2.3 of 17 µs per job in batches of 500).
 CREATE OR REPLACE FUNCTION livewell.finish_jobs(p_worker bigint, p_ids bigint[], p_fences bigint[], p_others jsonb DEFAULT NULL)
 RETURNS TABLE (job_id bigint, job_fence bigint)
 LANGUAGE plpgsql
@@ -12,6 +13,7 @@ SET enable_seqscan = off
 AS $$
 DECLARE
     v_now       timestamptz;
+    v_fences    bigint[];
     v_done      bigint[];
     v_ids       bigint[];
     v_outcomes  text[];
@@ -21,9 +23,10 @@ DECLARE
 BEGIN
     IF cardinality(p_ids) > 0 THEN
         v_now := livewell.now();
+        v_fences := ARRAY(SELECT f FROM unnest(p_fences) AS f ORDER BY f);
         WITH gone AS (
             DELETE FROM livewell.job j
-            WHERE j.id = ANY (p_ids) AND j.fence = ANY (p_fences) AND j.worker = p_worker
+            WHERE j.id = ANY (p_ids) AND j.fence = v_fences[width_bucket(j.fence, v_fences)] AND j.worker = p_worker
             RETURNING j.id, j.fence, j.created_at, j.started_at, j.attempt, j.queue, j.kind
         ), kept AS (
             INSERT INTO livewell.job_history (id, fence, worker, created_at, started_at, finished_at, attempt, outcome, queue, kind)

@@ -49,8 +49,8 @@ BEGIN
 
     RETURN QUERY
     SELECT true,
-           -- A sequence never used shows its first number, not the one before: the first claim may be in flight.
-           (SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM livewell.fence_seq s),
+           -- The end of the newest block of fences. A sequence never used shows its first number, not the one before: the first claim may be in flight.
+           (SELECT CASE WHEN s.is_called THEN s.last_value + 16383 ELSE 0 END FROM livewell.fence_seq s),
            ARRAY(SELECT j.fence FROM livewell.job j WHERE j.worker = p_worker AND j.cancel_requested),
            v_suspects > 0 AND (v_place + (extract(epoch FROM v_now) / extract(epoch FROM v_lease))::bigint) % v_workers < least(v_suspects, greatest(v_workers / 2, 1));
 END

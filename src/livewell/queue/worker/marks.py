@@ -1,0 +1,57 @@
+"""Where to go on looking for jobs, while looking from the beginning is slow.
+
+    whole ──the look was slow──▶ marked ──every half second, or five times what the look took──▶ whole
+      ▲                                                                                            │
+      └──────────────────────────────────────the look was quick────────────────────────────────────┘
+
+When somebody holds an old snapshot, the index entries of finished jobs cannot be removed, and each claim walks over all of them first. A mark is the place of the last
+job claimed, per queue and lane. What becomes ready before a mark (an urgent job, a late commit) is found by the next look from the beginning: a bounded delay, in a
+bad time only. docs/adr/0004-scan-mark.md has the figures.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from livewell.model import Lane
+
+_WHOLE_SECONDS = 0.5
+_WHOLE_COSTS = 5
+_LANES = len(Lane)
+
+Place = tuple[int, int]  # rank, id
+
+
+class Marks:
+    """The marks of one worker."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, int], Place] = {}
+        self.whole_at: float | None = None  # when to look from the beginning again; None: we always do
+
+    def use(self) -> bool:
+        """Whether to start at the marks now."""
+        return self.whole_at is not None and time.monotonic() < self.whole_at
+
+    def arrays(self, queues: Sequence[str]) -> tuple[list[int | None], list[int | None]]:
+        """The arguments of claim_jobs: rank and id for each queue and lane."""
+        places = [self._places.get((queue, lane)) for queue in queues for lane in range(_LANES)]
+        return [place and place[0] for place in places], [place and place[1] for place in places]
+
+    def quick(self) -> None:
+        """A look from the beginning took no longer than it should."""
+        self.whole_at = None
+        self._places.clear()
+
+    def slow(self, seconds: float, *, more: bool) -> None:
+        """A look from the beginning took this long; if there is more where it ended, go on from there and not from further on."""
+        self.whole_at = time.monotonic() + max(_WHOLE_SECONDS, _WHOLE_COSTS * seconds)
+        if more:
+            self._places.clear()
+
+    def move(self, queue: str, lane: int, place: Place) -> None:
+        """A job was claimed there."""
+        known = self._places.get((queue, lane))
+        if known is None or place > known:
+            self._places[queue, lane] = place
