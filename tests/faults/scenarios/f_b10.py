@@ -110,8 +110,13 @@ async def _forget_strangers(fleet: Fleet, findings: Findings, seconds: float) ->
 
 
 async def _feed(fleet: Fleet) -> None:
-    """Keep the queue from running empty."""
-    while True:
-        if fleet.live() < BACKLOG:
-            await fleet.enqueue("plain", BACKLOG // 2)
-        await asyncio.sleep(0.02)
+    """Keep the queue from running empty. What is done is counted in the log: to count live rows is to read all the dead ones too."""
+    given = done = 0
+    fleet.log.path.touch()
+    with fleet.log.path.open("rb") as log:
+        while True:
+            done += log.read().count(b"done ")
+            if given - done < BACKLOG:
+                await fleet.enqueue("plain", BACKLOG // 2)
+                given += BACKLOG // 2
+            await asyncio.sleep(0.005)
