@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from livewell import Backoff, Cancel, Job, JobState, Livewell, Retry, Settings
+from livewell.errors import LivewellError
 from livewell.testing.processes import eventually_async
 from tests.worker.bench import Open
 
@@ -251,3 +252,25 @@ async def test_a_slot_outlives_whatever_its_handler_raises(app: Livewell, open_a
         record = await bench.until(job.id, JobState.FAILED)
         await bench.until(after.id, JobState.SUCCEEDED)
     assert record["reason"] == "attempts"
+
+
+async def test_a_worker_whose_process_has_no_memory_left_ends(
+    app: Livewell, open_app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of it may have failed unseen. A request that was merely too large leaves it alone (F-A8 does both for real)."""
+
+    @app.task()
+    async def greedy() -> None:
+        raise MemoryError
+
+    await open_app(app)
+    worker = app.worker()
+    running = asyncio.create_task(worker.run())
+    await greedy.enqueue()
+    await eventually_async(lambda: worker.finished == 1, timeout=20)
+    assert not running.done()
+
+    monkeypatch.setattr("livewell.queue.run._memory_left", lambda: False)
+    await greedy.enqueue()
+    with pytest.raises(LivewellError, match="ran out of memory"):
+        await asyncio.wait_for(running, 20)

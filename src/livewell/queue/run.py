@@ -5,6 +5,7 @@ decode payload ──does not fit──▶ Refused(payload)
  handler ──returns──▶ Succeeded      ──raises Retry──▶ Failed(after)      ──raises Cancel──▶ Stopped
     ├──deadlock, serialisation failure (R17), or our database away──▶ Released: not the job's fault
     ├──OwnershipLost──▶ None: somebody else runs it, there is nothing to say
+    ├──MemoryError, and there really is none left──▶ OutOfMemory: the process cannot be trusted any more
     └──any other exception──▶ Failed, with the error in words
 """
 
@@ -27,11 +28,17 @@ _CONFLICTS = ("40001", "40P01")
 _ERROR_CHARACTERS_MAX = 2000
 _UNKNOWN_TASK_SECONDS = 30.0
 
+_SPARE_BYTES = 2**22
+
 RunSync = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 
 
+class OutOfMemory(Exception):
+    """A handler failed for want of memory, and the process has none left: whatever else runs in it may have failed unseen."""
+
+
 async def run_job(job: Job, tasks: Mapping[str, TaskDefinition], run_sync: RunSync) -> Outcome | None:
-    """Run the handler to its end; a cancellation passes through."""
+    """Run the handler to its end; a cancellation passes through, and so does OutOfMemory."""
     definition = tasks.get(job.claimed.kind)
     if definition is None:
         return Released(f"no task named {job.claimed.kind!r} in this worker", _UNKNOWN_TASK_SECONDS)
@@ -46,9 +53,20 @@ async def run_job(job: Job, tasks: Mapping[str, TaskDefinition], run_sync: RunSy
             await definition.function(**arguments)
         else:
             await run_sync(definition.function, arguments)
-    except Exception as error:  # noqa: BLE001 - every failure of a handler becomes an outcome, recorded with the job
+    except Exception as error:
+        if isinstance(error, MemoryError) and not _memory_left():
+            raise OutOfMemory from error
         return _outcome_of(error)
     return _SUCCEEDED
+
+
+def _memory_left() -> bool:
+    """False while the failed handler's memory is still held; a single request that was too large leaves plenty."""
+    try:
+        bytearray(_SPARE_BYTES)
+    except MemoryError:
+        return False
+    return True
 
 
 def _outcome_of(error: Exception) -> Outcome | None:

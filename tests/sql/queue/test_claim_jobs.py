@@ -192,3 +192,41 @@ def test_a_job_cannot_be_born_running(queue: QueueSession) -> None:
             "INSERT INTO livewell.job (id, rank, run_at, created_at, state, worker, max_attempts, queue, kind, payload) "
             "VALUES (1, 0, livewell.now(), livewell.now(), 'running', 1, 5, 'work', 'task', '{}')"
         )
+
+
+def marked(queue: QueueSession, worker: int, ranks: list[int | None], ids: list[int | None]) -> list[int]:
+    """The ids of a claim that starts at these marks (lane 0, lane 1)."""
+    rows = queue.rows(
+        "SELECT * FROM livewell.claim_jobs(%s, '{work}', 100, false, %s::bigint[], %s::bigint[])", worker, ranks, ids
+    )
+    assert {row[0] for row in rows} <= {"claimed"}
+    return sorted(row[1] for row in rows)
+
+
+def test_a_marked_claim_starts_behind_its_mark(queue: QueueSession) -> None:
+    """By rank, then id, in each lane; without a mark from the beginning."""
+    queue.freeze()
+    first, second, third = queue.enqueue(3)
+    people = queue.enqueue(lane=0)[0]
+    rank = queue.job(second, "rank")[0]
+    worker = queue.register()
+
+    assert marked(queue, worker, [rank + 1, rank], [0, second]) == [third]
+    assert marked(queue, worker, [None, rank], [None, first]) == [second, people]
+    assert marked(queue, worker, [], []) == [first]
+
+
+def test_a_slow_look_is_told_to_whoever_asks(queue: QueueSession) -> None:
+    """Asked with empty marks; a claim without marks answers jobs only. The clock is made to run on while it looks."""
+    queue.enqueue()
+    worker = queue.register()
+    queue.rows("CREATE SEQUENCE livewell_test.reading")
+    queue.rows(
+        "CREATE OR REPLACE FUNCTION livewell.now() RETURNS timestamptz LANGUAGE sql VOLATILE SET search_path = '' AS "
+        "$$ SELECT '2030-01-01Z'::timestamptz + nextval('livewell_test.reading') * interval '30 ms' $$"
+    )
+
+    told = queue.rows("SELECT * FROM livewell.claim_jobs(%s, '{work}', 100, false, '{}', '{}')", worker)
+    assert [(row[0], row[7]) for row in told if row[0] != "claimed"] == [("slow", 30_000)]
+    queue.enqueue()
+    assert [row[0] for row in queue.rows("SELECT * FROM livewell.claim_jobs(%s, '{work}', 100)", worker)] == ["claimed"]

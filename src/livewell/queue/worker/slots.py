@@ -16,7 +16,7 @@ from typing import Any
 
 from livewell.errors import LivewellError
 from livewell.model import Failed, Outcome, Released, Stopped
-from livewell.queue.run import run_job
+from livewell.queue.run import OutOfMemory, run_job
 from livewell.queue.task import TaskDefinition
 from livewell.queue.worker.holding import Held, Holding, StopReason
 from livewell.queue.worker.threads import Threads
@@ -47,6 +47,7 @@ class Slots:
             set()
         )  # slots whose handler swallowed its cancellation, known after close()
         self.too_many_stuck = asyncio.Event()
+        self.starved = asyncio.Event()  # the process ran out of memory
         self._stuck_threads_max = stuck_threads_max
         self._tasks = tasks
         self._holding = holding
@@ -136,6 +137,9 @@ class Slots:
                 mine.uncancel()
                 return _stopped(held)
             return Failed("the handler raised CancelledError itself: something it waited for was cancelled")
+        except OutOfMemory:
+            self.starved.set()
+            return Failed("MemoryError: the process had no memory left")
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 - recorded as the job's failure; a slot must outlive whatever a handler does (sys.exit, no memory)

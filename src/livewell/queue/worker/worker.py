@@ -135,6 +135,7 @@ class Worker:
             asyncio.create_task(self._upkeep.run(), name="upkeep"),
             asyncio.create_task(self._listener.run(), name="listener"),
             asyncio.create_task(self._watch_threads(), name="threads"),
+            asyncio.create_task(self._watch_memory(), name="memory"),
             asyncio.create_task(self._watch_keeper(), name="keeper"),
             asyncio.create_task(self._slots.watch(), name="slots"),
         ]
@@ -255,6 +256,12 @@ class Worker:
         await self._keeper.ended.wait()
         raise LivewellError(
             "the heartbeat's thread died (see above); the worker ends so that a new process can take over"
+        )
+
+    async def _watch_memory(self) -> None:
+        await self._slots.starved.wait()
+        raise LivewellError(
+            "the process ran out of memory, and parts of it may have failed unseen; the worker ends so that a new process can take over"
         )
 
     async def _watch_threads(self) -> None:

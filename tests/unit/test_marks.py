@@ -1,0 +1,74 @@
+"""Where a worker goes on looking while looking from the beginning is slow."""
+
+from __future__ import annotations
+
+import pytest
+
+from livewell.queue.worker import marks as module
+from livewell.queue.worker.marks import Marks
+
+
+class Clock:
+    """Stands still until told."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def test_marks_are_used_only_after_a_slow_look_and_only_for_a_while(clock: Clock) -> None:
+    """Half a second, then the next look is from the beginning."""
+    marks = Marks()
+    assert not marks.use()
+    marks.slow(0.01, more=False)
+    assert marks.use()
+    clock.now += 0.5
+    assert not marks.use()
+
+
+def test_a_dear_look_is_repeated_less_often(clock: Clock) -> None:
+    """It may take a fifth of the time, not all of it."""
+    marks = Marks()
+    marks.slow(1.0, more=False)
+    clock.now += 4.9
+    assert marks.use()
+    clock.now += 0.2
+    assert not marks.use()
+
+
+def test_a_quick_look_ends_it(clock: Clock) -> None:
+    """Nothing is remembered."""
+    marks = Marks()
+    marks.slow(0.01, more=False)
+    marks.move("mail", 1, (7, 70))
+    marks.quick()
+    clock.now += 0.1
+    assert not marks.use()
+    assert marks.arrays(["mail"]) == ([None, None], [None, None])
+
+
+def test_a_mark_moves_forward_only() -> None:
+    """One for each queue and lane, in the order of the queues asked for."""
+    marks = Marks()
+    marks.move("mail", 1, (7, 70))
+    marks.move("mail", 1, (7, 69))
+    marks.move("web", 0, (3, 30))
+    assert marks.arrays(["web", "mail"]) == ([3, None, None, 7], [30, None, None, 70])
+
+
+def test_a_slow_look_that_left_something_goes_on_where_it_ended() -> None:
+    """A mountain of urgent jobs before the mark is worked off from there, not a page at each look from the beginning."""
+    marks = Marks()
+    marks.move("mail", 1, (9, 90))
+    marks.slow(0.01, more=True)
+    marks.move("mail", 1, (2, 20))
+    assert marks.arrays(["mail"]) == ([None, 2], [None, 20])
