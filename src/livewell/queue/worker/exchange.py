@@ -8,7 +8,8 @@
 Hungry: a nudge came, the last claim was full, or the poll interval is over. How much is claimed ahead follows the pace of the last seconds: slots plus a tenth of a
 second's work. Slow jobs are thus not hoarded while another worker idles, and fast ones never wait for a round trip.
 
-A large answer is taken in only after the next call has been sent, so that the database works while we unpack (36k against 4Xk jobs a second).
+A large answer is taken in only after the next call has been sent, so that the database works while we unpack (2.55 became 3.2 times PgQueuer's pace, with the cheaper
+fences). A second connection beside this one gave nothing more: 33k against 37k jobs a second on two cores.
 """
 
 from __future__ import annotations
