@@ -42,10 +42,11 @@ class TaskDefinition:
     def decode(self, payload: str) -> dict[str, Any]:
         """Read a payload back; raises InvalidPayload when it does not fit the signature of today."""
         try:
-            model = self.arguments.model_validate_json(payload)
+            # The model's own validator, past a wrapper that costs a third of it.
+            arguments: dict[str, Any] = self.arguments.__pydantic_validator__.validate_json(payload).__dict__
         except ValidationError as error:
             raise InvalidPayload(f"task {self.name}: the payload no longer fits: {explain(error)}") from None
-        return model.__dict__
+        return arguments
 
 
 def define(function: Callable[..., Any], *, name: str | None, policy: TaskPolicy) -> TaskDefinition:

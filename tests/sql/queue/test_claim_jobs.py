@@ -218,15 +218,16 @@ def test_a_marked_claim_starts_behind_its_mark(queue: QueueSession) -> None:
 
 def test_a_slow_look_is_told_to_whoever_asks(queue: QueueSession) -> None:
     """Asked with empty marks; a claim without marks answers jobs only. The clock is made to run on while it looks."""
-    queue.enqueue()
+    queue.enqueue(2)
     worker = queue.register()
-    queue.rows("CREATE SEQUENCE livewell_test.reading")
-    queue.rows(
-        "CREATE OR REPLACE FUNCTION livewell.now() RETURNS timestamptz LANGUAGE sql VOLATILE SET search_path = '' AS "
-        "$$ SELECT '2030-01-01Z'::timestamptz + nextval('livewell_test.reading') * interval '30 ms' $$"
-    )
+    with queue.connection.transaction(force_rollback=True):
+        queue.rows("CREATE SEQUENCE livewell_test.reading")
+        queue.rows(
+            "CREATE OR REPLACE FUNCTION livewell.now() RETURNS timestamptz LANGUAGE sql VOLATILE SET search_path = '' AS "
+            "$$ SELECT '2030-01-01Z'::timestamptz + nextval('livewell_test.reading') * interval '30 ms' $$"
+        )
+        told = queue.rows("SELECT * FROM livewell.claim_jobs(%s, '{work}', 1, false, '{}', '{}')", worker)
+        silent = queue.rows("SELECT * FROM livewell.claim_jobs(%s, '{work}', 1)", worker)
 
-    told = queue.rows("SELECT * FROM livewell.claim_jobs(%s, '{work}', 100, false, '{}', '{}')", worker)
     assert [(row[0], row[7]) for row in told if row[0] != "claimed"] == [("slow", 30_000)]
-    queue.enqueue()
-    assert [row[0] for row in queue.rows("SELECT * FROM livewell.claim_jobs(%s, '{work}', 100)", worker)] == ["claimed"]
+    assert [row[0] for row in silent] == ["claimed"]

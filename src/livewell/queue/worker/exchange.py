@@ -105,23 +105,22 @@ class Exchange:
         self._hungry = True
         self._wake.set()
 
-    def room(self) -> None:
-        """A slot is free or the buffer shrank; look whether that is worth a call. During a call it is not: the next look comes with its answer."""
-        if self._hungry and self._holding.claim_mark is None and not self._wake.is_set() and self._wanted() > 0:
-            self._wake.set()
-
     def result(self, held: Held, outcome: Outcome | None) -> None:
         """A handler ended; None means the job is no longer ours, or was finished in its own transaction."""
         if held.job.finished or outcome is None or held.job.worker != self._holding.worker:
             self._holding.drop(held.job.claimed.fence)
             self._finished_since += 1
             self._on_finished([held], _NOBODY if held.job.finished else {held.job.claimed.fence})
-            return
-        held.outcome = outcome
-        self._holding.results.append(held)
-        if self._flush_at is None:
-            self._flush_at = time.monotonic() + self._settings.finish_delay_ms / 1000
-        if len(self._holding.results) == 1 or len(self._holding.results) >= self._batch_max:
+        else:
+            held.outcome = outcome
+            self._holding.results.append(held)
+            if self._flush_at is None:
+                self._flush_at = time.monotonic() + self._settings.finish_delay_ms / 1000
+                self._wake.set()
+            elif len(self._holding.results) >= self._batch_max:
+                self._wake.set()
+        # There is room for another job. During a call that is not worth a look: the next one comes with its answer.
+        if self._hungry and self._holding.claim_mark is None and not self._wake.is_set() and self._wanted() > 0:
             self._wake.set()
 
     def stop(self) -> None:

@@ -38,7 +38,6 @@ class Slots:
         holding: Holding,
         *,
         on_result: Callable[[Held, Outcome | None], None],
-        on_room: Callable[[], None],
         stuck_threads_max: int,
     ) -> None:
         self.count = count
@@ -52,7 +51,6 @@ class Slots:
         self._tasks = tasks
         self._holding = holding
         self._on_result = on_result
-        self._on_room = on_room
         self._idle: list[asyncio.Future[None]] = []
         self._slots: list[asyncio.Task[None]] = []
         self._settling: asyncio.Event | None = None
@@ -119,7 +117,6 @@ class Slots:
                 running.pop(fence, None)
                 held.slot = None
             self._on_result(held, outcome)
-            self._on_room()
             if self._settling is not None and not running:
                 self._settling.set()
 

@@ -83,7 +83,6 @@ class Worker:
             tasks,
             self.holding,
             on_result=self._on_result,
-            on_room=self._on_room,
             stuck_threads_max=self._settings.stuck_threads_max,
         )
         self._exchange = Exchange(
@@ -189,9 +188,6 @@ class Worker:
         if isinstance(outcome, Released) and not held.stop_reason:
             self._upkeep.warn("worker", f"job released: {held.job.claimed.kind}", outcome.why)
         self._exchange.result(held, outcome)
-
-    def _on_room(self) -> None:
-        self._exchange.room()
 
     def _on_finished(self, finished: Sequence[Held], fenced: AbstractSet[int]) -> None:
         now = time.monotonic()

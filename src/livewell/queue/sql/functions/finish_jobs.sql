@@ -14,7 +14,7 @@ AS $$
 DECLARE
     v_now       timestamptz;
     v_fences    bigint[];
-    v_done      bigint[];
+    v_n         integer;
     v_ids       bigint[];
     v_outcomes  text[];
     v_reasons   text[];
@@ -28,15 +28,17 @@ BEGIN
             DELETE FROM livewell.job j
             WHERE j.id = ANY (p_ids) AND j.fence = v_fences[width_bucket(j.fence, v_fences)] AND j.worker = p_worker
             RETURNING j.id, j.fence, j.created_at, j.started_at, j.attempt, j.queue, j.kind
-        ), kept AS (
-            INSERT INTO livewell.job_history (id, fence, worker, created_at, started_at, finished_at, attempt, outcome, queue, kind)
-            SELECT g.id, g.fence, p_worker, g.created_at, g.started_at, v_now, g.attempt, 'succeeded', g.queue, g.kind FROM gone g
-            RETURNING fence
         )
-        SELECT array_agg(k.fence) INTO v_done FROM kept k;
-        IF cardinality(p_ids) > coalesce(cardinality(v_done), 0) THEN
+        INSERT INTO livewell.job_history (id, fence, worker, created_at, started_at, finished_at, attempt, outcome, queue, kind)
+        SELECT g.id, g.fence, p_worker, g.created_at, g.started_at, v_now, g.attempt, 'succeeded', g.queue, g.kind FROM gone g;
+        GET DIAGNOSTICS v_n = ROW_COUNT;
+        IF v_n < cardinality(p_ids) THEN
+            -- Rare, so it may be dear: to collect what was done in the statement above took 0.8 of 15 µs per job. Not ours is what this transaction has not written;
+            -- behind a savepoint that is all of a batch in which anything was fenced, which errs on the safe side.
             RETURN QUERY
-            SELECT a.id, a.fence FROM unnest(p_ids, p_fences) AS a (id, fence) WHERE a.fence <> ALL (coalesce(v_done, '{}'));
+            SELECT a.id, a.fence FROM unnest(p_ids, p_fences) AS a (id, fence)
+            WHERE v_n = 0 OR NOT EXISTS (
+                SELECT FROM livewell.job_history h WHERE h.id = a.id AND h.fence = a.fence AND h.xmin = pg_catalog.pg_current_xact_id()::pg_catalog.xid);
         END IF;
     END IF;
 
