@@ -5,7 +5,7 @@
                                                                   └──no answer──▶ results kept and sent again (the fence makes that safe);
                                                                                   the keeper reconciles what the claim may have taken
 
-Hungry: a nudge came, the last claim was full, or the poll interval is over. How much is claimed ahead follows the pace of the last seconds: slots plus a tenth of a
+Hungry: a nudge came, the last claim was full, or the poll interval is over. How much is claimed ahead follows the pace: slots plus a tenth of a
 second's work. Slow jobs are thus not hoarded while another worker idles, and fast ones never wait for a round trip.
 
 A large answer is taken in only after the next call has been sent, so that the database works while we unpack (2.55 became 3.2 times PgQueuer's pace, with the cheaper
@@ -31,6 +31,7 @@ from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable
 from livewell.model import Claimed, Failed, Outcome, Refused, Released, Stopped, Succeeded
 from livewell.queue.worker.holding import Held, Holding
 from livewell.queue.worker.marks import Marks
+from livewell.queue.worker.pace import Pace
 
 Row = tuple[Any, ...]
 
@@ -87,9 +88,7 @@ class Exchange:
         self._hungry = True
         self._next_poll = 0.0
         self._flush_at: float | None = None
-        self._rate = 0.0
-        self._rate_at = time.monotonic()
-        self._finished_since = 0
+        self._pace = Pace(slots)
         self._batch_max = self._settings.finish_batch_max
         self._failures = 0
         self._suspect = 0  # the fence of a job that was lost before and is in our hands now
@@ -107,9 +106,9 @@ class Exchange:
 
     def result(self, held: Held, outcome: Outcome | None) -> None:
         """A handler ended; None means the job is no longer ours, or was finished in its own transaction."""
+        self._pace.ended(held.started)
         if held.job.finished or outcome is None or held.job.worker != self._holding.worker:
             self._holding.drop(held.job.claimed.fence)
-            self._finished_since += 1
             self._on_finished([held], _NOBODY if held.job.finished else {held.job.claimed.fence})
         else:
             held.outcome = outcome
@@ -193,7 +192,7 @@ class Exchange:
         self._hungry = self._hungry or full or len(answer.claimed) == 1
         if wanted > 0:
             self._mark(answer, marked=marked, full=full)
-        self._measure(len(batch))
+        self._pace.measure()
         self._answer = answer
         if len(answer.claimed) < _OVERLAP_ROWS:
             self._take_in()
@@ -208,14 +207,6 @@ class Exchange:
             self._next_poll = min(self._next_poll, marks.whole_at)
             for row in answer.claimed:
                 marks.move(row[8], row[6], (row[7], row[1]))
-
-    def _measure(self, finished: int) -> None:
-        now = time.monotonic()
-        self._finished_since += finished
-        if now - self._rate_at > 0.01:
-            pace = self._finished_since / (now - self._rate_at)
-            self._rate = max(pace, 0.7 * self._rate + 0.3 * pace)
-            self._rate_at, self._finished_since = now, 0
 
     def _take_in(self) -> None:
         """Let go of what was acknowledged, and fill the buffer. Never with an await before it ends: the keeper's snapshot must see all of an answer or nothing."""
@@ -273,7 +264,7 @@ class Exchange:
             return 0
         if self._suspect in holding.all:
             return 0  # it runs alone
-        ahead = min(int(self._rate * _AHEAD_SECONDS), self._settings.prefetch_max)
+        ahead = min(self._pace.ahead(_AHEAD_SECONDS), self._settings.prefetch_max)
         wanted = max(0, self._slots + ahead - unfinished)
         # A quarter at a time: the next claim is under way long before the buffer is empty, and none is for a handful.
         return wanted if wanted >= ahead // 4 or wanted >= unfinished else 0

@@ -15,6 +15,7 @@ CREATE OR REPLACE FUNCTION livewell.claim_jobs(
 RETURNS SETOF livewell.claimed_job
 LANGUAGE plpgsql
 SET search_path = ''
+SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off

@@ -10,6 +10,7 @@ CREATE OR REPLACE FUNCTION livewell.exchange_jobs(
 RETURNS SETOF livewell.claimed_job
 LANGUAGE plpgsql
 SET search_path = ''
+SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
     IF p_limit > 0 AND (cardinality(p_ids) > 0 OR p_others IS NOT NULL) THEN

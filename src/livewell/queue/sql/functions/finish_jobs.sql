@@ -9,6 +9,7 @@ CREATE OR REPLACE FUNCTION livewell.finish_jobs(p_worker bigint, p_ids bigint[],
 RETURNS TABLE (job_id bigint, job_fence bigint)
 LANGUAGE plpgsql
 SET search_path = ''
+SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 AS $$
 DECLARE
