@@ -29,7 +29,7 @@ def test_marks_are_used_only_after_a_slow_look_and_only_for_a_while(clock: Clock
     """Half a second, then the next look is from the beginning."""
     marks = Marks()
     assert not marks.use()
-    marks.slow(0.01, more=False)
+    marks.slow(0.01)
     assert marks.use()
     clock.now += 0.5
     assert not marks.use()
@@ -38,8 +38,8 @@ def test_marks_are_used_only_after_a_slow_look_and_only_for_a_while(clock: Clock
 def test_a_dear_look_is_repeated_less_often(clock: Clock) -> None:
     """It may take a fifth of the time, not all of it."""
     marks = Marks()
-    marks.slow(1.0, more=False)
-    clock.now += 4.9
+    marks.slow(0.5)
+    clock.now += 2.4
     assert marks.use()
     clock.now += 0.2
     assert not marks.use()
@@ -48,7 +48,7 @@ def test_a_dear_look_is_repeated_less_often(clock: Clock) -> None:
 def test_a_quick_look_ends_it(clock: Clock) -> None:
     """Nothing is remembered."""
     marks = Marks()
-    marks.slow(0.01, more=False)
+    marks.slow(0.01)
     marks.move("mail", 1, (7, 70))
     marks.quick()
     clock.now += 0.1
@@ -65,10 +65,19 @@ def test_a_mark_moves_forward_only() -> None:
     assert marks.arrays(["web", "mail"]) == ([3, None, None, 7], [30, None, None, 70])
 
 
-def test_a_slow_look_that_left_something_goes_on_where_it_ended() -> None:
+def test_what_is_forgotten_starts_again_and_the_rest_stays() -> None:
     """A mountain of urgent jobs before the mark is worked off from there, not a page at each look from the beginning."""
     marks = Marks()
-    marks.move("mail", 1, (9, 90))
-    marks.slow(0.01, more=True)
+    marks.move("mail", 0, (9, 90))
+    marks.move("mail", 1, (9, 91))
+    marks.forget([("mail", 1), ("web", 0)])
     marks.move("mail", 1, (2, 20))
-    assert marks.arrays(["mail"]) == ([None, 2], [None, 20])
+    assert marks.arrays(["mail"]) == ([9, 2], [90, 20])
+
+
+def test_even_the_dearest_look_is_repeated_soon(clock: Clock) -> None:
+    """Whatever a clock says that was set meanwhile."""
+    marks = Marks()
+    marks.slow(3600)
+    clock.now += 5
+    assert not marks.use()

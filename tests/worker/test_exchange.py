@@ -12,7 +12,10 @@ import pytest
 from livewell import Livewell, Settings, Task
 from livewell.queue.worker.exchange import Exchange
 from livewell.queue.worker.holding import Holding, Snapshot
+from livewell.queue.worker.keeper import Renewed
+from livewell.queue.worker.worker import Worker
 from livewell.testing.processes import eventually_async
+from tests.support.queue_sql import FENCES
 from tests.worker.bench import Bench, Open
 
 JOBS = 3000
@@ -20,11 +23,11 @@ Count = Task[[int], Coroutine[Any, Any, None]]
 
 
 async def drain_while_looked_at(bench: Bench, count: Count, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
-    """Drain JOBS jobs; at every answer that is not yet taken in, do what a reconciling keeper does. Answers looks and jobs handed back."""
+    """Drain JOBS jobs. Whenever an answer waits to be taken in, the keeper hears how far the fences have come, looks, and reconciles. Answers looks and jobs handed back."""
     handed_back = looks = 0
     looking: set[asyncio.Task[None]] = set()
-    holdings: list[Holding] = []
-    take_in = Exchange._take_in
+    workers: list[Worker] = []
+    take_in_later = Exchange._take_in_later
 
     async def reconcile(seen: Snapshot) -> None:
         nonlocal handed_back
@@ -33,16 +36,20 @@ async def drain_while_looked_at(bench: Bench, count: Count, monkeypatch: pytest.
 
     def looked_at(exchange: Exchange) -> None:
         nonlocal looks
-        if exchange._answer is not None and exchange._holding.claim_mark is not None:
+        if exchange._answer is not None:
+            (worker,) = workers
+            newest = max(row[2] for row in exchange._answer.claimed)
+            heard = Renewed(worker.holding.snapshot(), True, newest | (FENCES - 1), [], False, 0)
+            worker._on_renewed(heard)
             looks += 1
-            task = asyncio.create_task(reconcile(holdings[0].snapshot()))
+            task = asyncio.create_task(reconcile(worker.holding.snapshot()))
             looking.add(task)
             task.add_done_callback(looking.discard)
-        take_in(exchange)
+        take_in_later(exchange)
 
-    monkeypatch.setattr(Exchange, "_take_in", looked_at)
+    monkeypatch.setattr(Exchange, "_take_in_later", looked_at)
     async with bench.working(slots=20) as worker:
-        holdings.append(worker.holding)
+        workers.append(worker)
         await count.enqueue_many([{"n": n} for n in range(JOBS)])
         await eventually_async(lambda: worker.finished >= JOBS and not worker.holding.all, timeout=30)
         while looking:
@@ -87,24 +94,54 @@ async def test_what_is_not_yet_taken_in_is_not_handed_back(
     assert len(runs) == JOBS
 
 
-async def test_with_a_mark_that_runs_ahead_it_breaks(
+async def test_without_a_mark_for_what_is_not_taken_in_it_breaks(
     bench: Bench, count: Count, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Broken on purpose: the mark of the call in flight counts the fences of the answer that nobody has taken in."""
-    snapshot = Holding.snapshot
+    """Broken on purpose: as if nothing were on its way."""
 
     def ahead(holding: Holding) -> Snapshot:
-        seen = snapshot(holding)
-        return Snapshot(
-            worker=seen.worker,
-            started_ids=seen.started_ids,
-            started_fences=seen.started_fences,
-            timeouts_seconds=seen.timeouts_seconds,
-            known_fences=seen.known_fences,
-            mark=seen.mark + 16384,
-        )
+        holding.mark, holding.claim_mark = max(holding.mark, holding.claim_mark or 0) + FENCES, None
+        return snapshot(holding)
 
+    snapshot = Holding.snapshot
     monkeypatch.setattr(Holding, "snapshot", ahead)
     _, handed_back = await drain_while_looked_at(bench, count, monkeypatch)
 
     assert handed_back > 0
+
+
+async def test_an_answer_that_cannot_be_taken_in_ends_the_worker(
+    bench: Bench, count: Count, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half an answer is none: the event loop would only log it, and the worker would live on without working."""
+
+    worker = bench.app.worker()
+    running = asyncio.create_task(worker.run())
+    take_in = Exchange._take_in
+
+    def sometimes(exchange: Exchange) -> None:
+        if exchange._answer is not None and exchange._holding.claim_mark is not None:
+            raise MemoryError
+        take_in(exchange)
+
+    monkeypatch.setattr(Exchange, "_take_in", sometimes)
+    await count.enqueue_many([{"n": n} for n in range(JOBS)])
+    with pytest.raises(MemoryError):
+        await asyncio.wait_for(running, 20)
+
+
+async def test_what_arrives_after_a_stop_is_handed_back_unstarted(
+    bench: Bench, count: Count, runs: Counter[int]
+) -> None:
+    """A claim was under way when the worker was told to stop: its jobs are somebody else's, at once and without an attempt."""
+    worker = bench.app.worker()
+    running = asyncio.create_task(worker.run())
+    await worker.started.wait()
+    await count.enqueue_many([{"n": n} for n in range(JOBS)])
+    await eventually_async(lambda: worker.finished > 200, timeout=20)
+    worker.stop()
+    await running
+
+    left = await bench.scalar("SELECT count(*) FROM livewell.job WHERE state = 'ready' AND attempt = 0 AND lost = 0")
+    assert left + len(runs) == JOBS
+    assert set(runs.values()) == {1}

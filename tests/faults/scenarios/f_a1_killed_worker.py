@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 
 from livewell.testing.history import percentile
 from tests.faults.fleet import Event, Fleet, Worker, open_fleet
@@ -24,6 +25,7 @@ LEASE_SECONDS = 1.0
 # A lease runs out, a steady survivor buries, and what was lost runs alone, one after another, on a worker that drained. On two busy cores.
 RECLAIM_SECONDS_MAX = 15.0
 BACKLOG = 60
+LOST_MAX = 5
 
 
 async def run(scale: Scale) -> Findings:
@@ -39,7 +41,8 @@ async def run(scale: Scale) -> Findings:
             enough.set()  # not cancel(): an enqueue that was cancelled may have happened
             await feeding
         took = await fleet.converge(findings, 30)
-        tally = fleet.audit(findings)
+        unlucky = _unlucky(fleet, kills)
+        tally = fleet.audit(findings, dead=unlucky)
         cut_off, reclaims = _reclaims(fleet, kills)
         findings.fired = len(kills)
         findings.check(cut_off > 0, "no kill hit a worker with a job in hand")
@@ -51,6 +54,7 @@ async def run(scale: Scale) -> Findings:
             "jobs_lost": tally.lost,
             "effects_doubled": tally.doubled,
             "runs_cut_off": cut_off,
+            "killed_five_times": len(unlucky),
             "runs_repeated": tally.repeated,
             "lease_seconds": LEASE_SECONDS,
             "reclaim_seconds": {f"p{p}": round(percentile(reclaims, p), 2) for p in (50, 95, 100)}
@@ -97,6 +101,14 @@ def _has_started(worker: Worker) -> bool:
     if not worker.alive:
         raise AssertionError(worker.child.describe())
     return any("worker started" in line for line in worker.child.lines())
+
+
+def _unlucky(fleet: Fleet, kills: list[tuple[int, float]]) -> list[int]:
+    """Dead letters that are right: their workers really were killed over them, five times; the first may have been before they started."""
+    killed = {pid for pid, _ in kills}
+    started = Counter(line.key for line in fleet.events() if line.event == "start" and line.pid in killed)
+    dead = {job for (job,) in fleet.rows("SELECT id FROM livewell.dead_job WHERE reason = 'lost'")}
+    return [key for key, job in fleet.jobs.items() if job in dead and started[key] >= LOST_MAX - 1]
 
 
 def _reclaims(fleet: Fleet, kills: list[tuple[int, float]]) -> tuple[int, list[float]]:

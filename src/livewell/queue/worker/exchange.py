@@ -93,6 +93,7 @@ class Exchange:
         self._failures = 0
         self._suspect = 0  # the fence of a job that was lost before and is in our hands now
         self._answer: _Answer | None = None
+        self._broken: BaseException | None = None
         self._marks = Marks()
         self._stopped = False
         self.claiming = True
@@ -159,13 +160,15 @@ class Exchange:
         empty = wanted > 0 and self._answer is None and len(holding.all) == len(batch)
         if wanted > 0:
             self.draining = self.draining and not empty
-            holding.claim_mark = holding.mark
             self._hungry = False
             self._next_poll = time.monotonic() + self._settings.poll_seconds * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
             self._queues.append(self._queues.pop(0))  # each queue is first in turn
         marked = wanted > 0 and self._marks.use()
+        if wanted > 0 or self._answer is not None:
+            holding.claim_mark = holding.mark  # neither what we ask for nor what is not yet taken in may be handed back
         if self._answer is not None:
-            asyncio.get_running_loop().call_soon(self._take_in)  # by then the call is on its way
+            asyncio.get_running_loop().call_soon(self._take_in_later)  # by then the call is on its way
+        sent = time.monotonic()
         try:
             rows = await self._link.call(
                 _EXCHANGE,
@@ -184,6 +187,8 @@ class Exchange:
             return
         finally:
             holding.claim_mark = None
+        if self._broken is not None:
+            raise self._broken
         self.calls += 1
         self._failures = 0
         self._batch_max = min(self._settings.finish_batch_max, self._batch_max * 2)
@@ -191,22 +196,31 @@ class Exchange:
         full = 0 < len(answer.claimed) >= wanted
         self._hungry = self._hungry or full or len(answer.claimed) == 1
         if wanted > 0:
-            self._mark(answer, marked=marked, full=full)
+            self._mark(answer, marked=marked, full=full, call_seconds=time.monotonic() - sent)
         self._pace.measure()
         self._answer = answer
         if len(answer.claimed) < _OVERLAP_ROWS:
             self._take_in()
 
-    def _mark(self, answer: _Answer, *, marked: bool, full: bool) -> None:
+    def _mark(self, answer: _Answer, *, marked: bool, full: bool, call_seconds: float) -> None:
         marks = self._marks
         if not marked and answer.slow_seconds is None:
             marks.quick()
         elif not marked and answer.slow_seconds is not None:
-            marks.slow(answer.slow_seconds, more=full)
+            marks.slow(min(answer.slow_seconds, call_seconds))  # the database's clock may have been set meanwhile
+            if full:
+                # There is more where it ended: go on from there, and not from further on.
+                marks.forget({(row[8], row[6]) for row in answer.claimed})
         if marks.whole_at is not None:
             self._next_poll = min(self._next_poll, marks.whole_at)
             for row in answer.claimed:
                 marks.move(row[8], row[6], (row[7], row[1]))
+
+    def _take_in_later(self) -> None:
+        try:
+            self._take_in()
+        except BaseException as error:  # noqa: BLE001 - kept for exchange(), which raises it: the loop would only log it, and half an answer is none
+            self._broken = error
 
     def _take_in(self) -> None:
         """Let go of what was acknowledged, and fill the buffer. Never with an await before it ends: the keeper's snapshot must see all of an answer or nothing."""
@@ -221,15 +235,19 @@ class Exchange:
             self._on_buried()
         if not answer.claimed:
             return
-        for row in sorted(answer.claimed, key=_ORDER):
-            holding.add(self._make(Claimed._make(row[1:])))
+        jobs = [self._make(Claimed._make(row[1:])) for row in sorted(answer.claimed, key=_ORDER)]
+        for held in jobs:
+            holding.add(held, to_run=self.claiming)
+            if not self.claiming:
+                self.result(held, Released("the worker stopped before it started"))
         newest = answer.claimed[-1]
         holding.mark = max(holding.mark, *(row[2] for row in answer.claimed))
         if newest[5]:
             self._suspect = newest[2]  # such a job is claimed alone
         if holding.claim_mark is not None:
             holding.claim_mark = holding.mark  # the call in flight was sent later than these fences were handed out
-        self._on_jobs(len(answer.claimed))
+        if self.claiming:
+            self._on_jobs(len(jobs))
 
     async def _failed(self, error: DatabaseError, batch: list[Held], wanted: int) -> None:
         self._failures += 1
@@ -282,6 +300,10 @@ class Exchange:
 
     async def _rest(self) -> None:
         self._wake.clear()
+        if time.monotonic() >= self._next_poll:
+            # Due, but there is no room: whoever makes some will wake us.
+            self._hungry = True
+            self._next_poll = time.monotonic() + self._settings.poll_seconds
         until = [self._next_poll] if self.claiming else [time.monotonic() + 1]
         if self._holding.results and self._flush_at is not None:
             until.append(self._flush_at)

@@ -73,10 +73,11 @@ class Holding:
     running: dict[int, Held] = field(default_factory=dict)  # by fence
     results: deque[Held] = field(default_factory=deque)
 
-    def add(self, held: Held) -> None:
+    def add(self, held: Held, *, to_run: bool) -> None:
         """A claimed job arrived."""
         self.all[held.job.claimed.fence] = held
-        self.buffer.append(held)
+        if to_run:
+            self.buffer.append(held)
 
     def drop(self, fence: int) -> Held | None:
         """Its end is acknowledged, or it is not ours any more."""

@@ -1,8 +1,8 @@
 """Where to go on looking for jobs, while looking from the beginning is slow.
 
-    whole ──the look was slow──▶ marked ──every half second, or five times what the look took──▶ whole
-      ▲                                                                                            │
-      └──────────────────────────────────────the look was quick────────────────────────────────────┘
+    whole ──the look was slow──▶ marked ──every half second, or five times what the look took, 5 s at most──▶ whole
+      ▲                                                                                                          │
+      └───────────────────────────────────────────the look was quick─────────────────────────────────────────────┘
 
 When somebody holds an old snapshot, the index entries of finished jobs cannot be removed, and each claim walks over all of them first. A mark is the place of the last
 job claimed, per queue and lane. What becomes ready before a mark (an urgent job, a late commit) is found by the next look from the beginning: a bounded delay, in a
@@ -12,11 +12,12 @@ bad time only. docs/adr/0004-scan-mark.md has the figures.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from livewell.model import Lane
 
 _WHOLE_SECONDS = 0.5
+_WHOLE_SECONDS_MAX = 5.0
 _WHOLE_COSTS = 5
 _LANES = len(Lane)
 
@@ -44,11 +45,15 @@ class Marks:
         self.whole_at = None
         self._places.clear()
 
-    def slow(self, seconds: float, *, more: bool) -> None:
-        """A look from the beginning took this long; if there is more where it ended, go on from there and not from further on."""
-        self.whole_at = time.monotonic() + max(_WHOLE_SECONDS, _WHOLE_COSTS * seconds)
-        if more:
-            self._places.clear()
+    def slow(self, seconds: float) -> None:
+        """A look from the beginning took this long."""
+        pause = min(max(_WHOLE_SECONDS, _WHOLE_COSTS * seconds), _WHOLE_SECONDS_MAX)
+        self.whole_at = time.monotonic() + pause
+
+    def forget(self, lanes: Iterable[tuple[str, int]]) -> None:
+        """Start again there."""
+        for lane in lanes:
+            self._places.pop(lane, None)
 
     def move(self, queue: str, lane: int, place: Place) -> None:
         """A job was claimed there."""

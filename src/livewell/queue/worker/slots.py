@@ -134,7 +134,7 @@ class Slots:
                 mine.uncancel()
                 return _stopped(held)
             return Failed("the handler raised CancelledError itself: something it waited for was cancelled")
-        except OutOfMemory:
+        except (OutOfMemory, MemoryError):
             self.starved.set()
             return Failed("MemoryError: the process had no memory left")
         except KeyboardInterrupt:

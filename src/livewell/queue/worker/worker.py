@@ -198,7 +198,7 @@ class Worker:
                 self.fenced += 1
                 outcome = "fenced"
                 self._upkeep.warn("worker", "a result was fenced: another worker owns the job", f"job {claimed.id}")
-            self._upkeep.count((claimed.queue, claimed.kind, outcome), now - held.started)
+            self._upkeep.count((claimed.queue, claimed.kind, outcome), now - held.started if held.started else 0.0)
         self.finished += len(finished)
 
     def _on_nudge(self, name: str) -> None:
