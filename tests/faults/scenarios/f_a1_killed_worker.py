@@ -43,6 +43,12 @@ async def run(scale: Scale) -> Findings:
         took = await fleet.converge(findings, 30)
         unlucky = _unlucky(fleet, kills)
         tally = fleet.audit(findings, dead=unlucky)
+        for letter in fleet.rows("SELECT id, reason, lost, attempt, error FROM livewell.dead_job"):
+            key = next(key for key, job in fleet.jobs.items() if job == letter[0])
+            runs = [(line.event, line.pid) for line in fleet.events() if line.key == key]
+            findings.check(
+                key in unlucky, f"dead letter {letter}, its runs: {runs}, killed: {[pid for pid, _ in kills]}"
+            )
         cut_off, reclaims = _reclaims(fleet, kills)
         findings.fired = len(kills)
         findings.check(cut_off > 0, "no kill hit a worker with a job in hand")
@@ -55,6 +61,9 @@ async def run(scale: Scale) -> Findings:
             "effects_doubled": tally.doubled,
             "runs_cut_off": cut_off,
             "killed_five_times": len(unlucky),
+            "leases_lost_alive": fleet.value(
+                "SELECT coalesce(sum(n), 0)::integer FROM livewell.warning WHERE what = 'lease lost'"
+            ),
             "runs_repeated": tally.repeated,
             "lease_seconds": LEASE_SECONDS,
             "reclaim_seconds": {f"p{p}": round(percentile(reclaims, p), 2) for p in (50, 95, 100)}

@@ -54,7 +54,8 @@ FROM pg_stat_user_tables t WHERE t.relid = 'livewell.job'::regclass
 """
 # Which statement of which function, told by its text; and the indexes it may use on livewell.job, by alias.
 WANTED = {
-    "claim": ("FROM livewell.job r", {"r": {"job_ready_idx"}, "j": {"job_pkey"}}),
+    "look": ("FROM livewell.job r", {"r": {"job_ready_idx"}}),
+    "claim": ("UPDATE livewell.job j SET state = 'running'", {"j": {"job_pkey"}}),
     "finish": ("DELETE FROM livewell.job j WHERE j.id = ANY", {"j": {"job_pkey"}}),
     "promote": ("FROM livewell.job d", {"d": {"job_delayed_idx"}, "j": {"job_pkey"}}),
 }
