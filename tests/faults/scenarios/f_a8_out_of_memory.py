@@ -21,7 +21,7 @@ TITLE = "A job that wants too much memory"
 # Beyond the imports. Threads reserve 8 MB of address space each for their stack; malloc would reserve 64 MB more for each, hence the second variable.
 ROOM = {MEMORY: str(400 * 2**20), "MALLOC_ARENA_MAX": "2"}
 HOG_MEGABYTES = 2000
-RECOVERY_SECONDS_MAX = 30.0
+RECOVERY_SECONDS_MAX = 90.0  # a glutton whose result cannot be sent is lost, up to five times, a lease and a start each
 COMMAND = ("-c", "from tests.faults.fleet_app import work_within_memory; work_within_memory()")
 
 

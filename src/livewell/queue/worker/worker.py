@@ -256,6 +256,7 @@ class Worker:
 
     async def _watch_memory(self) -> None:
         await self._slots.starved.wait()
+        self._hurry.set()  # handlers may wait for something that died: their jobs go back at once
         raise LivewellError(
             "the process ran out of memory, and parts of it may have failed unseen; the worker ends so that a new process can take over"
         )
