@@ -65,6 +65,9 @@ def _hand_over(
         try:
             loop.call_soon_threadsafe(_deliver, future, result, error)
         except MemoryError:
+            if error is not None:
+                # Its frames may be what holds the memory: without this we would wait for ourselves.
+                error.__traceback__ = error.__context__ = None
             time.sleep(0.1)
         except RuntimeError:
             return False
