@@ -9,7 +9,9 @@ import faulthandler
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -129,7 +131,7 @@ async def work(
 
 
 async def _run_to_the_end(worker: Worker) -> None:
-    """Run it; where a handler ignores being stopped, only the end of the process ends it (its job is handed back by then)."""
+    """Run it; where a handler ignores being stopped or memory ran out, only the end of the process helps (the jobs are handed back by then)."""
     import asyncio  # noqa: PLC0415 - heavy
 
     code, problem = OK, None
@@ -137,6 +139,10 @@ async def _run_to_the_end(worker: Worker) -> None:
         await worker.run()
     except LivewellError as error:
         code, problem = PROBLEM, error
+    except Exception:  # noqa: BLE001 - printed; it may be for want of memory, and an orderly end needs some: a thread to start, tasks to wait for
+        with suppress(MemoryError):
+            traceback.print_exc()
+        os._exit(PROBLEM)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)  # it has stopped: another signal must not change the exit code

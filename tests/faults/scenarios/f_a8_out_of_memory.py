@@ -42,9 +42,7 @@ async def run(scale: Scale) -> Findings:
         tally = fleet.audit(findings, dead=hogs)
         findings.check(tally.repeated == 0, f"{tally.repeated} neighbours ran again")
         findings.fired = len(failed & set(hogs))
-        gluttons, replaced = await _starve(
-            fleet, findings, scale.pick(0, 10)
-        )  # gluttons only in the campaign: too seldom clean yet for every test run
+        gluttons, replaced = await _starve(fleet, findings, scale.pick(1, 10))
         starved = {line.key for line in fleet.events() if line.event == "starved"}
         after = fleet.audit(findings, dead=[*hogs, *gluttons])
         findings.figures = {

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+_TRIES, _TRY_SECONDS = 100, 0.1
+
 _Work = tuple[Callable[[], Any], asyncio.AbstractEventLoop, asyncio.Future[Any]]
 
 
@@ -60,19 +62,20 @@ class Threads:
 def _hand_over(
     loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], result: object, error: BaseException | None
 ) -> bool:
-    """Tell the loop; False when it is closed and nobody waits any more. A process out of memory is tried again: the job waits for this."""
-    while True:
+    """Tell the loop; False when it is closed and nobody waits any more. Out of memory it tries again for a while: the job waits for this, at most its timeout."""
+    for _ in range(_TRIES):
         try:
             loop.call_soon_threadsafe(_deliver, future, result, error)
         except MemoryError:
             if error is not None:
                 # Its frames may be what holds the memory: without this we would wait for ourselves.
                 error.__traceback__ = error.__context__ = None
-            time.sleep(0.1)
+            time.sleep(_TRY_SECONDS)
         except RuntimeError:
             return False
         else:
             return True
+    return False
 
 
 def _deliver(future: asyncio.Future[Any], result: object, error: BaseException | None) -> None:

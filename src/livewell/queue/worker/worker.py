@@ -108,8 +108,13 @@ class Worker:
 
     @property
     def must_exit_hard(self) -> bool:
-        """After run(): some handler ignores being stopped. Its job is handed back, but only the end of the process ends it."""
-        return self._slots.stuck > 0 or bool(self._slots.deaf)
+        """After run(): some handler ignores being stopped (its job is handed back), or memory ran out and an orderly end may wait for ever for what died."""
+        return (
+            self._slots.stuck > 0
+            or bool(self._slots.deaf)
+            or self._slots.starved.is_set()
+            or self._keeper.ended.is_set()
+        )
 
     @property
     def calls(self) -> int:
