@@ -59,7 +59,7 @@ class QueueSession(AbstractContextManager["QueueSession"]):
     def reset(self) -> None:
         """Empty everything, and declare the one queue the tests use."""
         # DELETE, not TRUNCATE: the tables are small, and fifteen partitions take fifteen files each time.
-        tables = ("job", "job_history", "dead_job", "worker", "stat", "tick", "queue", "warning")
+        tables = ("job", "job_history", "dead_job", "worker", "stat", "tick", "queue", "warning", "batch", "limiter_grant", "limiter_usage", "limiter_calls", "usage_settled", "limiter")
         self.connection.execute("; ".join(f"DELETE FROM livewell.{table}" for table in tables).encode())
         self.declare()
 

@@ -2,6 +2,7 @@
 --
 -- Called by: claimer (through exchange_jobs), inline worker.
 -- Index:     job_ready_idx, job_suspect_idx; the UPDATE goes by primary key.
+-- Limited queues are passed over, whoever asks: claim_limited is the only way to their jobs.
 -- Order of the answer is not promised; sort by (lane, rank, id).
 -- p_mark_ranks and p_mark_ids are marks, two for each queue (lane 0, lane 1): look only behind that place. A worker uses them while looking from the beginning is slow, as it is
 -- when somebody holds an old snapshot and every job since then left an index entry that cannot be removed. Asked with empty marks,
@@ -42,7 +43,7 @@ BEGIN
     -- A job that was held by a worker when it died runs alone, so if it is the killer it takes nobody with it.
     IF p_empty AND v_limit > 0 THEN
         FOREACH v_queue IN ARRAY p_queues LOOP
-            CONTINUE WHEN NOT EXISTS (SELECT FROM livewell.queue q WHERE q.name = v_queue AND q.paused_at IS NULL);
+            CONTINUE WHEN NOT EXISTS (SELECT FROM livewell.queue q WHERE q.name = v_queue AND q.paused_at IS NULL AND q.concurrency IS NULL AND q.group_limit IS NULL AND q.limiter IS NULL);
             v_found := ARRAY(
                 SELECT s.id FROM livewell.job s WHERE s.queue = v_queue AND s.state = 'ready' AND s.lost > 0
                 ORDER BY s.lane, s.rank, s.id LIMIT 1 FOR UPDATE SKIP LOCKED);
@@ -53,7 +54,7 @@ BEGIN
     IF cardinality(v_found) = 0 THEN
         FOR v_place IN 1 .. cardinality(p_queues) LOOP
             v_queue := p_queues[v_place];
-            CONTINUE WHEN NOT EXISTS (SELECT FROM livewell.queue q WHERE q.name = v_queue AND q.paused_at IS NULL);
+            CONTINUE WHEN NOT EXISTS (SELECT FROM livewell.queue q WHERE q.name = v_queue AND q.paused_at IS NULL AND q.concurrency IS NULL AND q.group_limit IS NULL AND q.limiter IS NULL);
             FOR v_lane IN 0 .. 1 LOOP
                 EXIT WHEN cardinality(v_found) >= v_limit;
                 v_mark := 2 * v_place - 1 + v_lane;

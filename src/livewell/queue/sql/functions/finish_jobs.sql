@@ -1,4 +1,6 @@
 -- End jobs we hold: p_ids succeeded, p_others (a JSON array of {id, fence, outcome, reason, error, delay_seconds}) ended some other way.
+-- Of a limited queue also those that succeeded are in p_others, with queue, kind, credential, used (units) and ended (how the call went, see book_calls). What was used is booked
+-- even when the job is no longer ours: the call was made. Once per fence; if it was charged by estimate meanwhile, the difference.
 --
 -- Called by: finisher (through exchange_jobs), job.transaction() as its last statement before COMMIT.
 -- Answer:    a row for each one that was not ours any more (fenced); nothing was written for those.
@@ -21,6 +23,8 @@ DECLARE
     v_reasons   text[];
     v_errors    text[];
     v_delays    float8[];
+    v_used      bigint[];
+    v_ends      text[];
 BEGIN
     IF cardinality(p_ids) > 0 THEN
         v_now := livewell.now();
@@ -45,15 +49,20 @@ BEGIN
 
     IF p_others IS NOT NULL THEN
         WITH owned AS (
-            SELECT j.id, o.outcome, o.reason, o.error, o.delay_seconds
-            FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, outcome text, reason text, error text, delay_seconds float8)
+            SELECT j.id, o.outcome, o.reason, o.error, o.delay_seconds, o.used, o.ended
+            FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, outcome text, reason text, error text, delay_seconds float8, used bigint, ended text)
             JOIN livewell.job j ON j.id = o.id AND j.fence = o.fence AND j.worker = p_worker
             ORDER BY j.id
             FOR UPDATE OF j
         )
-        SELECT array_agg(w.id), array_agg(w.outcome), array_agg(w.reason), array_agg(w.error), array_agg(w.delay_seconds)
-        INTO v_ids, v_outcomes, v_reasons, v_errors, v_delays FROM owned w;
-        PERFORM livewell.settle_jobs(v_ids, v_outcomes, v_reasons, v_errors, v_delays);
+        SELECT array_agg(w.id), array_agg(w.outcome), array_agg(w.reason), array_agg(w.error), array_agg(w.delay_seconds), array_agg(w.used), array_agg(w.ended)
+        INTO v_ids, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends FROM owned w;
+        PERFORM livewell.settle_jobs(v_ids, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends);
+        PERFORM livewell.charge_jobs(array_agg(o.queue ORDER BY o.fence), array_agg(o.credential ORDER BY o.fence), array_agg(o.fence ORDER BY o.fence),
+                                     array_agg(o.kind ORDER BY o.fence), array_agg(0::bigint ORDER BY o.fence), array_agg(o.used ORDER BY o.fence))
+        FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, queue text, kind text, credential text, used bigint)
+        WHERE o.used IS NOT NULL AND o.credential IS NOT NULL AND o.id <> ALL (coalesce(v_ids, '{}'))
+        HAVING count(*) > 0;
         RETURN QUERY
         SELECT o.id, o.fence FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint) WHERE o.id <> ALL (coalesce(v_ids, '{}'));
     END IF;

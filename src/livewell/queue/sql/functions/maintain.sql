@@ -24,7 +24,7 @@ BEGIN
         RETURN QUERY SELECT false, 0, 0, 0, 0;
         RETURN;
     END IF;
-    v_promoted := livewell.promote_jobs(p_limit);
+    v_promoted := livewell.promote_jobs(p_limit) + livewell.promote_held(p_limit);
     RETURN QUERY SELECT true, v_promoted, r.buried, r.lost, r.overdue FROM livewell.recover_jobs(p_worker, p_limit, p_grace_seconds) r;
 END
 $$;

@@ -3,7 +3,7 @@
 -- Called by: keeper, every fifth heartbeat and after a claim with an unknown outcome.
 -- Index:     job_worker_idx.
 -- p_mark: a fence seen before our oldest claim in flight was sent; what that claim may yet bring has higher fences and is left alone.
--- They were never started, so neither an attempt nor a loss is counted.
+-- They were never started, so neither an attempt nor a loss is counted, and nothing was used; a permit that came with them is burnt.
 CREATE OR REPLACE FUNCTION livewell.reconcile_jobs(p_worker bigint, p_known bigint[], p_mark bigint)
 RETURNS integer
 LANGUAGE plpgsql
@@ -20,7 +20,7 @@ BEGIN
     v_n := cardinality(v_ids);
     IF v_n > 0 THEN
         PERFORM livewell.settle_jobs(v_ids, array_fill('released'::text, ARRAY[v_n]), array_fill(NULL::text, ARRAY[v_n]),
-                                     array_fill(NULL::text, ARRAY[v_n]), array_fill(NULL::float8, ARRAY[v_n]));
+                                     array_fill(NULL::text, ARRAY[v_n]), array_fill(NULL::float8, ARRAY[v_n]), array_fill(0::bigint, ARRAY[v_n]));
     END IF;
     RETURN v_n;
 END

@@ -1,0 +1,175 @@
+-- Take jobs of one limited queue: at most p_calls calls, as many as its concurrency, its groups and its limiter allow now. Blocked work is never claimed and never burns an attempt.
+--
+-- Called by: the limited part of the worker, inline worker. Never ahead of need: each call must start at once, its permit is short-lived.
+-- p_kinds, p_batches: how many jobs of a kind one call may carry; kinds that are not named carry one.
+-- Index:     job_ready_idx, job_suspect_idx, job_limited_idx, job_group_idx.
+-- Answer:    the jobs (those with the same `call` are one call and one permit); or one row that says why there are none, and when to ask again.
+-- Lock first, then read, in separate statements (DESIGN 3.5): the queue's row, then its limiter's; what runs is counted by statements that begin after that.
+-- Worker row first: see claim_jobs.
+CREATE OR REPLACE FUNCTION livewell.claim_limited(p_worker bigint, p_queue text, p_calls integer, p_empty boolean DEFAULT false, p_kinds text[] DEFAULT '{}', p_batches integer[] DEFAULT '{}')
+RETURNS SETOF livewell.limited_job
+LANGUAGE plpgsql
+SET search_path = ''
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+AS $$
+DECLARE
+    v_queue     livewell.queue;
+    v_limiter   livewell.limiter;
+    v_now       timestamptz;
+    v_room      integer := least(p_calls, 1000);
+    v_rooms     integer[];              -- calls for lane 0, and for both lanes together when lane 1 asks
+    v_reserved  jsonb;
+    v_running   text[];                 -- queues that share the limiter
+    v_c         record;
+    v_credential text;                  -- the credential with the most room
+    v_background integer;               -- and what lane 1 may use of it
+    v_most      integer := 0;
+    v_wait      float8;
+    v_reason    text;
+    v_per_key   integer;
+    v_batch_max integer := greatest(1, (SELECT max(b) FROM unnest(p_batches) AS b));
+    v_seen      bigint[];
+    v_taken     bigint[] := '{}';
+    v_calls     bigint[] := '{}';       -- for each taken job the place of its call's first job in v_taken
+    v_keys      text[] := '{}';         -- calls so far, by kind and key, and what they carry
+    v_first     integer[] := '{}';
+    v_load      integer[] := '{}';
+    v_j         record;
+    v_place     integer;
+    v_used      integer := 0;           -- calls so far
+    v_full      bigint[];
+    v_fence     bigint;
+    v_estimates jsonb;
+BEGIN
+    IF pg_catalog.pg_is_in_recovery() THEN
+        RAISE EXCEPTION 'jobs are claimed on the primary only; this server is a replica' USING ERRCODE = 'LW001';
+    END IF;
+    PERFORM FROM livewell.worker w WHERE w.id = p_worker FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RETURN NEXT livewell.limited_answer('buried');
+        RETURN;
+    END IF;
+    SELECT * INTO v_queue FROM livewell.queue q WHERE q.name = p_queue FOR NO KEY UPDATE;
+    IF NOT FOUND OR v_queue.paused_at IS NOT NULL THEN
+        RETURN NEXT livewell.limited_answer('wait', 'paused');
+        RETURN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM livewell.job j WHERE j.queue = p_queue AND j.state = 'ready') THEN
+        RETURN NEXT livewell.limited_answer('wait', 'nothing');
+        RETURN;
+    END IF;
+    IF v_queue.limiter IS NOT NULL THEN
+        SELECT * INTO v_limiter FROM livewell.limiter l WHERE l.name = v_queue.limiter FOR NO KEY UPDATE;
+    END IF;
+    v_now := livewell.now();
+
+    IF v_queue.concurrency IS NOT NULL THEN
+        v_room := least(v_room, v_queue.concurrency - (SELECT count(*) FROM livewell.job j WHERE j.queue = p_queue AND j.credential IS NOT NULL));
+        v_reason := CASE WHEN v_room <= 0 THEN 'queue' END;
+    END IF;
+    IF v_limiter.name IS NOT NULL AND v_room > 0 THEN
+        v_running := ARRAY(SELECT q.name FROM livewell.queue q WHERE q.limiter = v_limiter.name);
+        IF v_limiter.concurrency IS NOT NULL THEN
+            -- Calls, not jobs: a call of fifty jobs is one.
+            v_room := least(v_room, v_limiter.concurrency - (
+                SELECT count(DISTINCT (j.worker, coalesce(j.call_fence, j.fence))) FROM livewell.job j WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL));
+            v_reason := CASE WHEN v_room <= 0 THEN 'concurrency' END;
+        END IF;
+        IF v_room > 0 THEN
+            SELECT coalesce(jsonb_object_agg(r.credential, r.units), '{}') INTO v_reserved FROM (
+                SELECT j.credential, sum(j.reserved_units) AS units FROM livewell.job j WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL GROUP BY j.credential) r;
+            SELECT coalesce(jsonb_object_agg(e.kind, ceil(e.units)), '{}') INTO v_estimates FROM livewell.limiter_estimate e WHERE e.limiter = v_limiter.name;
+            FOR v_c IN
+                SELECT * FROM livewell.limiter_room(v_limiter, v_now, v_reserved,
+                    greatest(v_limiter.estimate_units, (SELECT max(x.value::float8) FROM jsonb_each_text(v_estimates) AS x)) * v_batch_max,
+                    ARRAY(SELECT c.name FROM livewell.limiter_credential c
+                          WHERE c.limiter = v_limiter.name AND c.probe_fence IS NOT NULL
+                            AND EXISTS (SELECT FROM livewell.job j WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL AND j.fence = c.probe_fence))) AS r
+            LOOP
+                IF v_c.calls > 0 AND (v_credential IS NULL OR (v_c.calls, v_c.background_calls) > (v_most, v_background)) THEN
+                    v_credential := v_c.credential;
+                    v_most := v_c.calls;
+                    v_background := v_c.background_calls;
+                END IF;
+                IF v_c.reason IS NOT NULL AND (v_reason IS NULL OR v_c.wait_seconds < v_wait) THEN
+                    v_wait := v_c.wait_seconds;
+                    v_reason := v_c.reason;
+                END IF;
+            END LOOP;
+            v_room := least(v_room, v_most);
+        END IF;
+    END IF;
+    IF v_room <= 0 THEN
+        RETURN NEXT livewell.limited_answer('wait', v_reason, v_wait);
+        RETURN;
+    END IF;
+    v_rooms := ARRAY[v_room, least(v_room, v_background)];
+    v_per_key := least(v_queue.group_limit, v_limiter.per_key);
+
+    -- Whoever beyond their group's limit we meet on the way becomes held, and is not met again; so a few rounds find what may run.
+    FOR v_round IN 1 .. 5 LOOP
+        v_full := '{}';
+        v_seen := livewell.limited_candidates(p_queue, p_empty AND v_round = 1 AND cardinality(v_taken) = 0, (v_room - v_used) * v_batch_max + 50, v_taken);
+        EXIT WHEN cardinality(v_seen) = 0;
+        FOR v_j IN
+            SELECT j.id, j.lane, j.kind, j.call_key, j.group_key, j.lost, coalesce(b.batch, 1) AS batch, row_number() OVER (PARTITION BY j.group_key ORDER BY j.lane, j.rank, j.id) AS nth
+            FROM livewell.job j LEFT JOIN unnest(p_kinds, p_batches) AS b (kind, batch) ON b.kind = j.kind
+            WHERE j.id = ANY (v_seen) ORDER BY j.lane, j.rank, j.id
+        LOOP
+            EXIT WHEN v_used >= v_rooms[1] AND v_batch_max = 1;
+            IF v_per_key IS NOT NULL AND v_j.group_key IS NOT NULL AND NOT livewell.group_has_room(p_queue, v_queue.group_limit, v_running, v_limiter.per_key, v_j.group_key, v_taken) THEN
+                v_full := v_full || v_j.id;
+                CONTINUE;
+            END IF;
+            -- Does it fit into a call that is already going?
+            v_place := CASE WHEN v_j.batch > 1 THEN array_position(v_keys, v_j.kind || E'\x01' || coalesce(v_j.call_key, '')) END;
+            IF v_place IS NOT NULL AND v_load[v_place] < v_j.batch THEN
+                v_load[v_place] := v_load[v_place] + 1;
+                v_taken := v_taken || v_j.id;
+                v_calls := v_calls || v_first[v_place]::bigint;
+            ELSE
+                CONTINUE WHEN v_used >= v_rooms[v_j.lane + 1];
+                v_used := v_used + 1;
+                v_taken := v_taken || v_j.id;
+                v_calls := v_calls || cardinality(v_taken)::bigint;
+                IF v_j.batch > 1 THEN
+                    IF v_place IS NULL THEN
+                        v_keys := v_keys || (v_j.kind || E'\x01' || coalesce(v_j.call_key, ''));
+                        v_place := cardinality(v_keys);
+                    END IF;
+                    v_first[v_place] := cardinality(v_taken);
+                    v_load[v_place] := 1;
+                END IF;
+            END IF;
+            EXIT WHEN v_j.lost > 0;     -- it runs alone
+        END LOOP;
+        EXIT WHEN cardinality(v_full) = 0;
+        UPDATE livewell.job j SET state = 'held', held_by = 'g' WHERE j.id = ANY (v_full);
+        EXIT WHEN v_used >= v_rooms[1];
+    END LOOP;
+
+    IF cardinality(v_taken) = 0 THEN
+        RETURN NEXT livewell.limited_answer('wait', CASE WHEN cardinality(v_seen) = 0 THEN 'group' ELSE coalesce(v_reason, 'rate') END, v_wait);
+        RETURN;
+    END IF;
+    v_fence := nextval('livewell.fence_seq');
+    IF v_credential IS NOT NULL THEN
+        PERFORM livewell.grant_calls(v_limiter, v_credential, v_now, v_used, v_fence + 1);
+    END IF;
+    RETURN QUERY
+    UPDATE livewell.job j
+    SET state = 'running', worker = p_worker, fence = v_fence + t.place, call_fence = v_fence + t.call, attempt = j.attempt + 1, started_at = v_now, deadline_at = NULL,
+        credential = coalesce(v_credential, ''),
+        reserved_units = CASE WHEN v_limiter.budget_units IS NULL THEN NULL
+                              WHEN v_limiter.budget_unit = 'calls' THEN (t.call = t.place)::integer
+                              ELSE coalesce((v_estimates ->> j.kind)::float8::bigint, v_limiter.estimate_units) END
+    FROM unnest(v_taken, v_calls) WITH ORDINALITY AS t (id, call, place)
+    WHERE j.id = t.id
+    RETURNING 'claimed', j.id, j.fence, j.attempt, j.max_attempts, j.lost, j.lane, j.rank, j.queue, j.kind, j.payload::text, j.unique_key, j.group_key, j.trace,
+              j.call_fence, j.call_key, j.credential, CASE WHEN v_limiter.rate_calls IS NOT NULL THEN v_limiter.permit_seconds END, NULL::float8, NULL::text;
+END
+$$;
+COMMENT ON FUNCTION livewell.claim_limited IS 'Claims jobs of a limited queue within its limits, each under its own fence and with its credential.';
+REVOKE ALL ON FUNCTION livewell.claim_limited FROM PUBLIC;

@@ -1,0 +1,29 @@
+-- Put many jobs of one kind into the queue that differ only in their payload and need no key: one statement over two arrays.
+--
+-- Called by: enqueue_many, for jobs without unique key, group, call key and batch.
+-- A retried call finds its ids taken; what has ended meanwhile is looked for only then (p_again).
+CREATE OR REPLACE FUNCTION livewell.enqueue_plain(
+    p_queue text, p_kind text, p_ids bigint[], p_payloads jsonb[], p_lane integer, p_priority integer, p_delay_seconds float8, p_run_at timestamptz, p_max_attempts integer, p_again boolean)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = ''
+AS $$
+DECLARE
+    v_now       timestamptz := livewell.now();
+    v_attempts  smallint;
+    v_due       timestamptz := coalesce(p_run_at, v_now + p_delay_seconds * interval '1 second', v_now);
+BEGIN
+    SELECT coalesce(p_max_attempts, q.attempts) INTO v_attempts FROM livewell.queue q WHERE q.name = p_queue;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'queue "%" is not declared', p_queue USING ERRCODE = 'LW002';
+    END IF;
+    INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, priority, lane, queue, kind, payload)
+    SELECT g.id, (extract(epoch FROM greatest(v_due, v_now)) * 1000)::bigint - p_priority * 60000, v_due, v_now,
+           CASE WHEN v_due > v_now THEN 'delayed' ELSE 'ready' END::livewell.job_state, v_attempts, p_priority, p_lane, p_queue, p_kind, g.payload
+    FROM unnest(p_ids, p_payloads) AS g (id, payload)
+    WHERE NOT p_again OR NOT (EXISTS (SELECT FROM livewell.job_history h WHERE h.id = g.id) OR EXISTS (SELECT FROM livewell.dead_job d WHERE d.id = g.id))
+    ON CONFLICT (id) DO NOTHING;
+END
+$$;
+COMMENT ON FUNCTION livewell.enqueue_plain IS 'Inserts many jobs that differ only in id and payload; ids that were accepted before are left alone.';
+REVOKE ALL ON FUNCTION livewell.enqueue_plain FROM PUBLIC;
