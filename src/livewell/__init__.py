@@ -2,7 +2,9 @@
 
 from livewell.app import Livewell
 from livewell.errors import LivewellError
-from livewell.model import Answer, Backoff, Cancel, Cancelled, Enqueued, JobState, Lane, Retry
+from livewell.limits.limiter import Breaker, Limiter
+from livewell.model import Answer, Backoff, Blame, Cancel, Cancelled, Enqueued, JobState, Lane, Policy, Release, Retry
+from livewell.queue.batch import Batch
 from livewell.queue.handle import Task
 from livewell.queue.job import Job
 from livewell.settings import Settings
@@ -10,14 +12,20 @@ from livewell.settings import Settings
 __all__ = [
     "Answer",
     "Backoff",
+    "Batch",
+    "Blame",
+    "Breaker",
     "Cancel",
     "Cancelled",
     "Enqueued",
     "Job",
     "JobState",
     "Lane",
+    "Limiter",
     "Livewell",
     "LivewellError",
+    "Policy",
+    "Release",
     "Retry",
     "Settings",
     "Task",

@@ -8,17 +8,22 @@ await app.work()                     be a worker until stopped
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Literal, ParamSpec, Self, TypeVar
 
-from livewell.db import Database, Transaction, embedded, migrate
+from livewell.db import Database, Row, Transaction, embedded, migrate
 from livewell.db.database import Foreign
 from livewell.duration import Duration, seconds
-from livewell.errors import ConfigurationError, LivewellError, UnknownTask
-from livewell.model import Backoff, Enqueued, Lane, TaskPolicy
+from livewell.errors import ConfigurationError, LivewellError, UnknownLimiter, UnknownTask
+from livewell.limits.limiter import Breaker, Limiter
+from livewell.limits.limiter import read as read_limits
+from livewell.model import Backoff, Enqueued, Lane, QueuePolicy, TaskPolicy
 from livewell.queue.admin import QueueAdmin
+from livewell.queue.batch import Batch
 from livewell.queue.enqueue import Enqueuer, Request
 from livewell.queue.handle import Options, Task
 from livewell.queue.nudge import Nudger
@@ -40,7 +45,8 @@ class Livewell:
         self._flags = flags
         self.tasks: dict[str, TaskDefinition] = {}
         self._handles: dict[str, Task[Any, Any]] = {}
-        self._queues: dict[str, tuple[int, Backoff]] = {}
+        self._queues: dict[str, QueuePolicy] = {}
+        self._limiters: dict[str, Limiter] = {}
         self._declared: set[str] = set()
         self._database: Database | None = None
         self._enqueuer: Enqueuer | None = None
@@ -55,15 +61,81 @@ class Livewell:
 
     # -- declaring ---------------------------------------------------------------------------------------------------
 
-    def queue(self, name: str, *, attempts: int = 5, backoff: Backoff | None = None) -> None:
-        """State a queue's policy; a queue that tasks merely name has the defaults."""
+    def queue(
+        self,
+        name: str,
+        *,
+        attempts: int = 5,
+        backoff: Backoff | None = None,
+        concurrency: int | None = None,
+        group_limit: int | None = None,
+        limiter: str | None = None,
+    ) -> None:
+        """State a queue's policy; a queue that tasks merely name has the defaults.
+
+        concurrency: jobs that run at once in the whole fleet; group_limit: the same for each group key; limiter: whose limits its calls are under.
+        """
         backoff = backoff or Backoff()
         if not 1 <= attempts <= 100:
             raise ConfigurationError(f"queue {name}: attempts {attempts}: allowed are 1 to 100")
         if not 0 <= backoff.base_seconds <= backoff.cap_seconds <= 604800:
             raise ConfigurationError(f"queue {name}: {backoff}: allowed is 0 ≤ base ≤ cap ≤ 604800 s")
-        self._queues[name] = (attempts, backoff)
+        for what, limit in (("concurrency", concurrency), ("group_limit", group_limit)):
+            if limit is not None and not 1 <= limit <= 100_000:
+                raise ConfigurationError(f"queue {name}: {what} {limit}: allowed are 1 to 100,000, or None")
+        if limiter is not None and limiter not in self._limiters:
+            known = ", ".join(sorted(self._limiters)) or "none"
+            raise UnknownLimiter(f"queue {name}: limiter {limiter!r} is not declared; there are: {known}")
+        self._queues[name] = QueuePolicy(attempts, backoff, concurrency, group_limit, limiter)
         self._declared.discard(name)
+
+    def limiter(
+        self,
+        name: str,
+        *,
+        rate: str | None = None,
+        burst: int = 10,
+        reserve: float | str = 0.1,
+        permit: float | str = 1.0,
+        budget: str | None = None,
+        budget_resets: str | None = None,
+        budget_stop: float | str = 0.95,
+        budget_background_stop: float | str = 0.8,
+        estimate: int = 1,
+        concurrency: int | None = None,
+        per_key: int | None = None,
+        breaker: Breaker | None = None,
+        credentials: Sequence[str] = (),
+    ) -> Limiter:
+        """State the limits of an outside resource, for the queues that name it: `app.limiter("fmp", rate="300/min", budget="20GB/30d")`.
+
+        rate: calls in any such window, as the receiver counts them; burst of them may go at once, and reserve is the share that only lane 0 may use. permit: how long
+        after its claim was sent a call may still be made. budget: bytes, calls or tokens, rolling ("20GB/30d") or by the day ("5000 calls/day", budget_resets="17:00 America/New_York");
+        everything stops at budget_stop of it, lane 1 at budget_background_stop; estimate is what a call of an unknown kind is taken to use. concurrency: calls at once; per_key: jobs at once
+        with one group key. Rate, budget and breaker are kept for each of the credentials.
+        """
+        if name in self._limiters:
+            raise ConfigurationError(f"limiter {name}: declared twice")
+        if not re.fullmatch(r"[a-z][a-z0-9_.-]{0,62}", name):
+            raise ConfigurationError(f"limiter {name!r}: 1 to 63 of a-z 0-9 _ . - are allowed, beginning with a letter")
+        limits = read_limits(
+            name,
+            rate=rate,
+            burst=burst,
+            reserve=reserve,
+            permit=permit,
+            budget=budget,
+            budget_resets=budget_resets,
+            budget_stop=budget_stop,
+            budget_background_stop=budget_background_stop,
+            estimate=estimate,
+            concurrency=concurrency,
+            per_key=per_key,
+            breaker=breaker,
+            credentials=credentials,
+        )
+        self._limiters[name] = Limiter(name, limits, self._call)
+        return self._limiters[name]
 
     def task(
         self,
@@ -74,14 +146,17 @@ class Livewell:
         timeout: Duration | None = None,
         lane: Lane = Lane.BACKGROUND,
         priority: int = 0,
+        batch: int = 1,
     ) -> Callable[[Callable[P, R]], Task[P, R]]:
-        """Declare a function as a task: `@app.task(queue="mail", attempts=5)`."""
+        """Declare a function as a task: `@app.task(queue="mail", attempts=5)`. With batch=50 it takes up to fifty jobs at once, as a list."""
 
         def decorate(function: Callable[P, R]) -> Task[P, R]:
             limit = self.settings.task_timeout_seconds if timeout is None else seconds(timeout, "timeout")
             if not 0 < limit <= _TASK_TIMEOUT_SECONDS_MAX:
                 raise ConfigurationError(f"task timeout {timeout!r}: more than 0 and at most a day is allowed")
-            policy = TaskPolicy(queue, attempts, limit, lane, priority)
+            if not 1 <= batch <= 1000:
+                raise ConfigurationError(f"task batch {batch}: allowed are 1 to 1000")
+            policy = TaskPolicy(queue, attempts, limit, lane, priority, batch)
             definition = define(function, name=name, policy=policy)
             if definition.name in self.tasks:
                 raise ConfigurationError(f"task {definition.name}: declared twice; give one of them name=…")
@@ -110,6 +185,11 @@ class Livewell:
         self._nudger = Nudger(self._database)
         if not self._database.address.replica:
             await self._database.call("SELECT livewell.ensure_history_days(%s)", (self.settings.history_days_ahead,))
+            for limiter in self._limiters.values():
+                await self._database.call(
+                    "SELECT livewell.declare_limiter(%s, %s::jsonb, %s)",
+                    (limiter.name, json.dumps(dict(limiter.limits.columns)), list(limiter.limits.credentials)),
+                )
             for name in self._queues:
                 await self._declare(name)
         return self
@@ -164,6 +244,44 @@ class Livewell:
             raise UnknownTask(f"task {name!r} is not declared; there are: {', '.join(sorted(self._handles)) or 'none'}")
         return await self._handles[name].enqueue(tx=tx, **arguments)
 
+    async def batch(
+        self,
+        *,
+        follow_up: Task[Any, Any] | None = None,
+        arguments: dict[str, Any] | None = None,
+        when: Literal["done", "succeeded"] = "done",
+        tx: Transaction | None = None,
+    ) -> Batch:
+        """Open a batch: `async with await app.batch(follow_up=report) as batch:`, and enqueue with `task.options(batch=batch)`.
+
+        when: the follow-up is enqueued when all jobs have ended, or only when all have succeeded (a dead letter that is redriven counts again).
+        """
+        batch_id, follow_id = await self.reserve_ids(2)
+        follow = None
+        if follow_up is not None:
+            request = follow_up.request(arguments or {})
+            await self._declare(request.queue)
+            follow = json.dumps(
+                {
+                    "queue": request.queue,
+                    "kind": request.kind,
+                    "payload": json.loads(request.payload),
+                    "lane": request.lane,
+                    "priority": request.priority,
+                    "max_attempts": request.max_attempts,
+                }
+            )
+        call = self.database.call if tx is None else tx.fetch
+        await call(
+            "SELECT livewell.create_batch(%s, %s, %s, %s::jsonb)",
+            (batch_id, follow_id if follow else None, when if follow else None, follow),
+        )
+        return Batch(batch_id, self.database.call)
+
+    def find_batch(self, batch_id: int) -> Batch:
+        """A batch by its id."""
+        return Batch(batch_id, self.database.call)
+
     async def reserve_ids(self, n: int = 1) -> list[int]:
         """Job ids to enqueue with: `task.options(id=…)`. Sent again after an unknown outcome, the same id is the same job."""
         self.database  # noqa: B018 - raises when the app is not open
@@ -217,12 +335,24 @@ class Livewell:
                 tx.on_commit.append(lambda queue=queue: self.nudger.nudge(queue))  # type: ignore[misc] # mypy cannot infer a lambda with a default
         return answers
 
+    async def _call(self, query: str, params: Sequence[Any]) -> list[Row]:
+        return await self.database.call(query, params)
+
     async def _declare(self, name: str) -> None:
         if name in self._queues:
-            attempts, backoff = self._queues[name]
+            policy = self._queues[name]
             await self.database.call(
-                "SELECT livewell.declare_queue(%s, %s, %s, %s, %s)",
-                (name, attempts, backoff.base_seconds, backoff.cap_seconds, self.settings.lost_max),
+                "SELECT livewell.declare_queue(%s, %s, %s, %s, %s, %s, %s, %s)",
+                (
+                    name,
+                    policy.attempts,
+                    policy.backoff.base_seconds,
+                    policy.backoff.cap_seconds,
+                    self.settings.lost_max,
+                    policy.concurrency,
+                    policy.group_limit,
+                    policy.limiter,
+                ),
             )
             self._declared.add(name)
 

@@ -60,6 +60,22 @@ class InvalidOption(LivewellError):
     """A delay, priority, lane or key is outside what is allowed."""
 
 
+class UnknownLimiter(LivewellError):
+    """No limiter of that name is declared."""
+
+
+class BatchSealed(LivewellError):
+    """The batch is sealed or does not exist: nothing can be added to it."""
+
+
+class PermitRefused(LivewellError):
+    """More permits were asked for than the limiter can ever give at once."""
+
+
+class PermitLate(LivewellError):
+    """The permit was not used within its time; the job goes back, and the permit is burnt."""
+
+
 class JobNotFound(LivewellError):
     """No job, finished job or dead letter has that id."""
 

@@ -41,7 +41,27 @@ class Answer(StrEnum):
     """What became of an enqueue."""
 
     INSERTED = "inserted"
-    MERGED = "merged"
+    MERGED = "merged"  # a live job with the key stands for it
+    HELD = "held"  # runs after the live job with the key
+    DROPPED = "dropped"  # another one is held already, and will do
+
+
+class Policy(StrEnum):
+    """What an enqueue does when a live job has its unique key already."""
+
+    KEEP = "keep"  # nothing: that job stands for this one
+    RAISE = "raise"  # while it waits, it gets the better lane and rank of the two
+    REPLACE = "replace"  # while it waits, it gets the new payload; while it runs, the new one runs after it
+    AGAIN = "again"  # the new one runs after it
+
+
+class Blame(StrEnum):
+    """Whose fault a failure is; only the upstream's counts for the breaker."""
+
+    UPSTREAM = "upstream"
+    DATA = "data"  # it answered, but the key or the value is bad
+    OURS = "ours"
+    WALL = "wall"  # the upstream says that the bandwidth is used up
 
 
 class Cancelled(StrEnum):
@@ -55,7 +75,7 @@ class Cancelled(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """The answer to one enqueue: merged means a live job with the same key already stands for it."""
+    """The answer to one enqueue; id is the job that stands for it: itself, the one it was merged into, or the one that is held."""
 
     answer: Answer
     id: int
@@ -83,6 +103,16 @@ class Claimed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Permit:
+    """What came with a job of a limited queue: which call it belongs to, under which credential, and until when the call may be made."""
+
+    call: int  # the fence of the call's first job; jobs with the same number are one call
+    call_key: str | None
+    credential: str
+    until: float | None  # monotonic; None: the limiter has no rate
+
+
+@dataclass(frozen=True, slots=True)
 class Succeeded:
     """The handler returned."""
 
@@ -93,6 +123,7 @@ class Failed:
 
     error: str
     delay_seconds: float | None = None
+    blame: Blame = Blame.OURS
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +153,22 @@ Outcome = Succeeded | Failed | Refused | Released | Stopped
 
 
 class Retry(Exception):
-    """Raise in a handler to be run again later: raise Retry(after="30s"). Counts as an attempt."""
+    """Raise in a handler to be run again later: raise Retry("503", after="30s", blame=Blame.UPSTREAM). Counts as an attempt."""
 
-    def __init__(self, reason: str = "asked to be retried", *, after: Duration | None = None) -> None:
+    def __init__(
+        self, reason: str = "asked to be retried", *, after: Duration | None = None, blame: Blame = Blame.OURS
+    ) -> None:
         super().__init__(reason)
         self.after = None if after is None else min(seconds(after, "Retry after"), 366 * 86400.0)
+        self.blame = Blame(blame)
+
+
+class Release(Exception):
+    """Raise in a handler to hand the job back through no fault of its own: not an attempt, tried again after a while."""
+
+    def __init__(self, reason: str, *, after: Duration = 0) -> None:
+        super().__init__(reason)
+        self.after = min(seconds(after, "Release after"), 366 * 86400.0)
 
 
 class Cancel(Exception):
@@ -142,6 +184,17 @@ class Backoff:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuePolicy:
+    """What is declared about a queue."""
+
+    attempts: int
+    backoff: Backoff
+    concurrency: int | None
+    group_limit: int | None
+    limiter: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPolicy:
     """What a task declares about how it is run."""
 
@@ -150,6 +203,7 @@ class TaskPolicy:
     timeout_seconds: float
     lane: Lane
     priority: int
+    batch: int = 1  # how many jobs one run of the handler takes
 
 
 Handler = Callable[..., Any]

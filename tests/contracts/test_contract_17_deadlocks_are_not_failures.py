@@ -132,7 +132,7 @@ async def test_an_enqueue_that_deadlocks_is_tried_again(livewell_settings: Setti
 
             async def many() -> list[Enqueued]:
                 # enqueue_many gives one key to all; two keys in one call need the requests themselves.
-                requests = [task.options(unique_key=key)._request({}) for key in ("a", "b")]
+                requests = [task.options(unique_key=key).request({}) for key in ("a", "b")]
                 return await app._submit(requests, None)
 
             async def waiting() -> bool:

@@ -27,6 +27,17 @@ class Claim:
     worker: int
 
 
+@dataclass(frozen=True, slots=True)
+class LimitedClaim(Claim):
+    """The same from a limited queue; or, with id 0, why there is nothing and for how long."""
+
+    queue: str
+    call: int
+    credential: str | None
+    wait: float | None
+    reason: str | None
+
+
 class QueueSession(AbstractContextManager["QueueSession"]):
     """One session on one connection. Two of them are two sessions."""
 
@@ -65,8 +76,33 @@ class QueueSession(AbstractContextManager["QueueSession"]):
 
     # -- clients -----------------------------------------------------------------------------------------------------
 
-    def declare(self, queue: str = QUEUE, *, attempts: int = 5, base: float = 5, cap: float = 300) -> None:
-        self.rows("SELECT livewell.declare_queue(%s, %s, %s, %s)", queue, attempts, base, cap)
+    def declare(
+        self,
+        queue: str = QUEUE,
+        *,
+        attempts: int = 5,
+        base: float = 5,
+        cap: float = 300,
+        concurrency: int | None = None,
+        group_limit: int | None = None,
+        limiter: str | None = None,
+    ) -> None:
+        self.rows(
+            "SELECT livewell.declare_queue(%s, %s, %s, %s, 5, %s, %s, %s)",
+            queue,
+            attempts,
+            base,
+            cap,
+            concurrency,
+            group_limit,
+            limiter,
+        )
+
+    def limiter(self, name: str = "api", *, credentials: Sequence[str] = (), **limits: Any) -> None:
+        """Declare a limiter by its columns."""
+        self.rows(
+            "SELECT livewell.declare_limiter(%s, %s::jsonb, %s)", name, json.dumps(limits, default=str), list(credentials)
+        )
 
     def ids(self, n: int) -> list[int]:
         """Fresh job ids."""
@@ -121,6 +157,63 @@ class QueueSession(AbstractContextManager["QueueSession"]):
         rows = self.rows("SELECT * FROM livewell.claim_jobs(%s, %s, %s, %s)", worker, list(queues), limit, empty)
         found = sorted((row for row in rows if row[0] == "claimed"), key=lambda row: (row[6], row[7], row[1]))
         return [Claim(row[1], row[2], row[3], row[5], worker) for row in found]
+
+    def claim_limited(
+        self,
+        worker: int,
+        calls: int = 100,
+        *,
+        empty: bool = False,
+        queue: str = QUEUE,
+        batches: dict[str, int] | None = None,
+    ) -> list[LimitedClaim]:
+        """Claim from a limited queue, in order of fences; none when there is something to wait for."""
+        return [row for row in self.ask_limited(worker, calls, empty=empty, queue=queue, batches=batches) if row.id]
+
+    def ask_limited(
+        self,
+        worker: int,
+        calls: int = 100,
+        *,
+        empty: bool = False,
+        queue: str = QUEUE,
+        batches: dict[str, int] | None = None,
+    ) -> list[LimitedClaim]:
+        """The same, with the row that says what to wait for."""
+        batches = batches or {}
+        rows = self.rows(
+            "SELECT * FROM livewell.claim_limited(%s, %s, %s, %s, %s, %s)",
+            worker,
+            queue,
+            calls,
+            empty,
+            list(batches),
+            list(batches.values()),
+        )
+        claims = [
+            LimitedClaim(
+                id=row[1] or 0,
+                fence=row[2] or 0,
+                attempt=row[3] or 0,
+                lost=row[5] or 0,
+                worker=worker,
+                queue=queue,
+                call=row[14] or 0,
+                credential=row[16],
+                wait=row[18],
+                reason=row[19],
+            )
+            for row in rows
+        ]
+        return sorted(claims, key=lambda claim: claim.fence)
+
+    def end(self, claim: LimitedClaim, outcome: str = "succeeded", **details: Any) -> list[Row]:
+        """End a job of a limited queue, as a worker does."""
+        if claim.call == claim.fence:
+            details = {"ended": "ok" if outcome == "succeeded" else "ours", **details}
+        return self.settle(
+            claim, outcome, queue=claim.queue, kind="task", credential=claim.credential, **details
+        )
 
     def finish(self, *claims: Claim) -> list[Row]:
         """Finish as succeeded; answers the fenced."""

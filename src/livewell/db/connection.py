@@ -18,6 +18,7 @@ import psycopg
 from psycopg import errors as pg
 
 from livewell.errors import (
+    BatchSealed,
     DatabaseConflict,
     DatabaseError,
     DatabaseUnavailable,
@@ -25,6 +26,7 @@ from livewell.errors import (
     InvalidPayload,
     LivewellError,
     ReplicaRefused,
+    UnknownLimiter,
     UnknownQueue,
 )
 from livewell.redact import redact
@@ -41,6 +43,8 @@ _OURS: dict[str, type[LivewellError]] = {
     "LW003": InvalidOption,
     "LW004": InvalidOption,
     "LW005": InvalidPayload,
+    "LW006": UnknownLimiter,
+    "LW007": BatchSealed,
     "22P05": InvalidPayload,
     "22P02": InvalidPayload,
 }

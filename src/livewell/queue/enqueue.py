@@ -17,7 +17,7 @@ from typing import Any
 from livewell.db import Database, Row, Transaction
 from livewell.db.database import Foreign
 from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption
-from livewell.model import Answer, Enqueued
+from livewell.model import Answer, Enqueued, Policy
 
 _ENQUEUE = "SELECT * FROM livewell.enqueue_jobs(%s::jsonb, %s)"
 _BLOCK = 64
@@ -40,6 +40,10 @@ class Request:
     run_at: datetime | None = None
     max_attempts: int | None = None
     id: int | None = None
+    policy: Policy = Policy.KEEP
+    call_key: str | None = None
+    batch_id: int | None = None
+    units: int | None = None
 
     def check(self) -> None:
         """Refuse what the database would refuse, with the value and what is allowed."""
@@ -57,7 +61,18 @@ class Request:
             raise InvalidOption(f"id {self.id}: take it from app.reserve_ids()")
         if self.max_attempts is not None and not 1 <= self.max_attempts <= 100:
             raise InvalidOption(f"attempts {self.max_attempts}: allowed are 1 to 100")
-        for name, key in (("unique key", self.unique_key), ("group", self.group_key)):
+        if self.units is not None and not 0 <= self.units <= 2**62:
+            raise InvalidOption(f"units {self.units}: 0 or more are allowed")
+        self._check_keys()
+
+    def _check_keys(self) -> None:
+        if self.policy is not Policy.KEEP and self.unique_key is None:
+            raise InvalidOption(f"policy {self.policy}: it needs a unique_key")
+        for name, key in (
+            ("unique key", self.unique_key),
+            ("group", self.group_key),
+            ("call key", self.call_key),
+        ):
             if key is not None and (
                 not 1 <= len(key.encode(errors="replace")) <= 512 or "\x00" in key or not _encodable(key)
             ):
@@ -176,14 +191,18 @@ def _element(job_id: int, request: Request) -> str:
         options["delay_seconds"] = request.delay_seconds
     if request.run_at is not None:
         options["run_at"] = request.run_at.isoformat()
-    if request.max_attempts is not None:
-        options["max_attempts"] = request.max_attempts
+    for name in ("max_attempts", "call_key", "batch_id", "units"):
+        value = getattr(request, name)
+        if value is not None:
+            options[name] = value
+    if request.policy is not Policy.KEEP:
+        options["policy"] = request.policy.value
     return f'{json.dumps(options)[:-1]}, "payload": {request.payload}}}'
 
 
 def _answers(ids: Sequence[int], rows: Sequence[tuple[Any, ...]]) -> list[Enqueued]:
-    other = {asked: job_id for asked, answer, job_id in rows if answer == "merged"}
-    return [Enqueued(Answer.MERGED, other[i]) if i in other else Enqueued(Answer.INSERTED, i) for i in ids]
+    other = {asked: Enqueued(Answer(answer), job_id) for asked, answer, job_id in rows if answer != "known"}
+    return [other.get(i) or Enqueued(Answer.INSERTED, i) for i in ids]
 
 
 async def _fetch(tx: Transaction | Foreign, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:

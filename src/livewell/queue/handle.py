@@ -16,7 +16,9 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 from livewell.db import Transaction
 from livewell.db.database import Foreign
 from livewell.duration import Duration, seconds
-from livewell.model import Enqueued
+from livewell.errors import InvalidOption
+from livewell.model import Enqueued, Policy
+from livewell.queue.batch import Batch
 from livewell.queue.enqueue import Request
 from livewell.queue.task import TaskDefinition
 
@@ -43,6 +45,14 @@ class Options:
     priority: int | None = None
     attempts: int | None = None
     id: int | None = None
+    policy: Policy | None = None
+    call_key: str | None = None
+    batch_id: int | None = None
+    units: int | None = None
+
+
+Key = str | Callable[[dict[str, Any]], str | None]
+"""The same for every job, or made from its arguments."""
 
 
 class Task(Generic[P, R]):
@@ -79,8 +89,16 @@ class Task(Generic[P, R]):
         priority: int | None = None,
         attempts: int | None = None,
         id: int | None = None,  # noqa: A002 - it is the job's id, and called so everywhere
+        policy: Policy | str | None = None,
+        call_key: str | None = None,
+        batch: Batch | None = None,
+        units: int | None = None,
     ) -> Task[P, R]:
-        """The same task, enqueued differently. With an id from app.reserve_ids() the enqueue can be repeated safely after an unknown outcome."""
+        """The same task, enqueued differently.
+
+        With an id from app.reserve_ids() the enqueue can be repeated safely after an unknown outcome. policy says what happens when a live job has the unique key.
+        call_key: jobs of a batch task with the same one may share a call. units: what its call is expected to use of the limiter's budget.
+        """
         changed: dict[str, Any] = {
             "delay_seconds": None if delay is None else seconds(delay, "delay"),
             "run_at": run_at,
@@ -90,22 +108,43 @@ class Task(Generic[P, R]):
             "priority": priority,
             "attempts": attempts,
             "id": id,
+            "policy": None if policy is None else _policy(policy),
+            "call_key": call_key,
+            "batch_id": None if batch is None else batch.id,
+            "units": units,
         }
         options = replace(self._options, **{name: value for name, value in changed.items() if value is not None})
         return Task(self._function, self.definition, self._submit, self._payload_bytes_max, options)
 
     async def enqueue(self, *, tx: Transaction | Foreign | None = None, **arguments: Any) -> Enqueued:
         """Enqueue one job; with tx it exists exactly if that transaction commits."""
-        return (await self._submit([self._request(arguments)], tx))[0]
+        return (await self._submit([self.request(arguments)], tx))[0]
 
     async def enqueue_many(
-        self, many: Iterable[dict[str, Any]], *, tx: Transaction | Foreign | None = None
+        self,
+        many: Iterable[dict[str, Any]],
+        *,
+        unique_key: Key | None = None,
+        group: Key | None = None,
+        call_key: Key | None = None,
+        tx: Transaction | Foreign | None = None,
     ) -> list[Enqueued]:
-        """Enqueue one job per set of arguments, all or none, in one statement."""
-        return await self._submit([self._request(arguments) for arguments in many], tx)
+        """Enqueue one job per set of arguments, all or none, in one statement. Keys may be made from the arguments: unique_key=lambda a: a["symbol"]."""
+        keys = {"unique_key": unique_key, "group_key": group, "call_key": call_key}
+        given = {name: key for name, key in keys.items() if key is not None}
+        return await self._submit(
+            [
+                self.request(arguments, {name: _made(key, arguments) for name, key in given.items()})
+                for arguments in many
+            ],
+            tx,
+        )
 
-    def _request(self, arguments: dict[str, Any]) -> Request:
+    def request(self, arguments: dict[str, Any], keys: dict[str, Any] | None = None) -> Request:
+        """What would be enqueued: checked, and nothing sent."""
         policy, options = self.definition.policy, self._options
+        if keys:
+            options = replace(options, **keys)
         return Request(
             queue=policy.queue,
             kind=self.definition.name,
@@ -118,4 +157,19 @@ class Task(Generic[P, R]):
             run_at=options.run_at,
             max_attempts=policy.attempts if options.attempts is None else options.attempts,
             id=options.id,
+            policy=options.policy or Policy.KEEP,
+            call_key=options.call_key,
+            batch_id=options.batch_id,
+            units=options.units,
         )
+
+
+def _made(key: Key, arguments: dict[str, Any]) -> str | None:
+    return key(arguments) if callable(key) else key
+
+
+def _policy(policy: Policy | str) -> Policy:
+    try:
+        return Policy(policy)
+    except ValueError:
+        raise InvalidOption(f"policy {policy!r}: allowed are {', '.join(Policy)}") from None

@@ -1,8 +1,9 @@
-"""Run one claimed job and say what came of it. The same for the worker and for inline runs in tests.
+"""Run one claimed job, or the jobs of one call together, and say what came of each. The same for the worker and for inline runs in tests.
 
 decode payload ──does not fit──▶ Refused(payload)
     │
  handler ──returns──▶ Succeeded      ──raises Retry──▶ Failed(after)      ──raises Cancel──▶ Stopped
+    ├──raises Release, or its permit was too late──▶ Released
     ├──deadlock, serialisation failure (R17), or our database away──▶ Released: not the job's fault
     ├──OwnershipLost──▶ None: somebody else runs it, there is nothing to say
     ├──MemoryError, and there really is none left──▶ OutOfMemory: the process cannot be trusted any more
@@ -13,12 +14,12 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from livewell.errors import DatabaseUnavailable, InvalidPayload, OwnershipLost
-from livewell.model import Cancel, Failed, Outcome, Refused, Released, Retry, Stopped, Succeeded
+from livewell.errors import DatabaseUnavailable, InvalidPayload, OwnershipLost, PermitLate
+from livewell.model import Cancel, Failed, Outcome, Refused, Release, Released, Retry, Stopped, Succeeded
 from livewell.queue.job import Job
 from livewell.queue.task import TaskDefinition
 from livewell.redact import redact
@@ -60,6 +61,56 @@ async def run_job(job: Job, tasks: Mapping[str, TaskDefinition], run_sync: RunSy
     return _SUCCEEDED
 
 
+async def run_call(jobs: Sequence[Job], tasks: Mapping[str, TaskDefinition], run_sync: RunSync) -> list[Outcome | None]:
+    """Run the jobs of one call: one of them as run_job does, or all of them by a handler that takes a list."""
+    definition = tasks.get(jobs[0].claimed.kind)
+    if definition is None or definition.list_parameter is None:
+        return [await run_job(job, tasks, run_sync) for job in jobs]
+    outcomes: dict[int, Outcome | None] = {}
+    items: list[Any] = []
+    good: list[Job] = []
+    for job in jobs:
+        try:
+            items.append(definition.decode_item(job.claimed.payload))
+            good.append(job)
+        except InvalidPayload as error:
+            outcomes[job.claimed.fence] = Refused(clean(str(error)), reason="payload")
+    if good:
+        said = await _run_list(definition, good, items, run_sync)
+        outcomes |= {job.claimed.fence: outcome for job, outcome in zip(good, said, strict=True)}
+    return [outcomes[job.claimed.fence] for job in jobs]
+
+
+async def _run_list(
+    definition: TaskDefinition, jobs: list[Job], items: list[Any], run_sync: RunSync
+) -> Sequence[Outcome | None]:
+    arguments: dict[str, Any] = {str(definition.list_parameter): items}
+    if definition.job_parameter is not None:
+        arguments[definition.job_parameter] = jobs
+    try:
+        if definition.is_async:
+            answer = await definition.function(**arguments)
+        else:
+            answer = await run_sync(definition.function, arguments)
+    except Exception as error:
+        if isinstance(error, MemoryError) and not _memory_left():
+            raise OutOfMemory from error
+        return [_outcome_of(error)] * len(jobs)
+    if answer is None:
+        return [_SUCCEEDED] * len(jobs)
+    if not isinstance(answer, list) or len(answer) != len(jobs):
+        size = f"{len(answer)}" if isinstance(answer, list) else type(answer).__name__
+        return [Failed(f"the handler answered {size}; a list of {len(jobs)} outcomes is right, or None")] * len(jobs)
+    return [
+        _SUCCEEDED if one is None else _outcome_of(one) if isinstance(one, Exception) else _unclear(one)
+        for one in answer
+    ]
+
+
+def _unclear(one: object) -> Outcome:
+    return Failed(f"the handler answered a {type(one).__name__} for this job; None or an exception is right")
+
+
 def _memory_left() -> bool:
     """False while the failed handler's memory is still held; a single request that was too large leaves plenty."""
     try:
@@ -70,17 +121,25 @@ def _memory_left() -> bool:
 
 
 def _outcome_of(error: Exception) -> Outcome | None:
-    if isinstance(error, OwnershipLost):
-        return None
-    if isinstance(error, Retry):
-        return Failed(clean(words(error)), error.after)
-    if isinstance(error, Cancel):
-        return Stopped(clean(words(error) or "the handler cancelled itself"))
-    if is_conflict(error):
-        return Released(describe(error))  # back at once (R17), behind what waited meanwhile
-    if isinstance(error, DatabaseUnavailable):
-        return Released(describe(error), random.uniform(1, 3))  # noqa: S311 - jitter
-    return Failed(describe(error))
+    outcome: Outcome | None
+    match error:
+        case OwnershipLost():
+            outcome = None
+        case Retry():
+            outcome = Failed(clean(words(error)), error.after, error.blame)
+        case Release():
+            outcome = Released(clean(words(error)), error.after)
+        case PermitLate():
+            outcome = Released(clean(words(error)))
+        case Cancel():
+            outcome = Stopped(clean(words(error) or "the handler cancelled itself"))
+        case _ if is_conflict(error):
+            outcome = Released(describe(error))  # back at once (R17), behind what waited meanwhile
+        case DatabaseUnavailable():
+            outcome = Released(describe(error), random.uniform(1, 3))  # noqa: S311 - jitter
+        case _:
+            outcome = Failed(describe(error))
+    return outcome
 
 
 def is_conflict(error: BaseException | None) -> bool:

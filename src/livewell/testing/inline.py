@@ -9,7 +9,8 @@ assert [r.outcome for r in ran] == [Succeeded()]
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,9 @@ from typing import Any
 from livewell.app import Livewell
 from livewell.model import Claimed, Outcome, Succeeded
 from livewell.queue.job import Job
-from livewell.queue.run import run_job
-from livewell.queue.worker.exchange import arrays
+from livewell.queue.results import results
+from livewell.queue.run import run_call
+from livewell.queue.worker.limited import permit_of
 from livewell.settings import Settings
 
 _LEASE_SECONDS = 3600.0
@@ -47,10 +49,10 @@ class InlineWorker:
         ran: list[Ran] = []
         while len(ran) < limit:
             await self._app.database.call("SELECT livewell.promote_jobs(10000)")
-            claimed = await self.claim(1)
-            if not claimed:
+            jobs = await self._claim_call()
+            if not jobs:
                 break
-            ran.append(await self._run(claimed[0]))
+            ran += await self._run(jobs)
         return ran
 
     async def claim(self, limit: int) -> list[Claimed]:
@@ -62,17 +64,40 @@ class InlineWorker:
         )
         return [Claimed(*row[1:]) for row in rows if row[0] == "claimed"]
 
-    async def _run(self, claimed: Claimed) -> Ran:
-        job = Job(claimed, self._worker, self._app.database)
-        outcome = await run_job(job, self._app.tasks, _in_thread)
-        if job.finished:
-            outcome = Succeeded()
-        elif outcome is not None:
+    async def _claim_call(self) -> list[Job]:
+        """The jobs of the next call: from an ordinary queue one job, from a limited one what may share a call."""
+        claimed = await self.claim(1)
+        if claimed:
+            return [Job(claimed[0], self._worker, self._app.database)]
+        lists = {name: task.policy.batch for name, task in self._app.tasks.items() if task.policy.batch > 1}
+        for queue in sorted({definition.policy.queue for definition in self._app.tasks.values()}):
+            sent = time.monotonic()
+            rows = await self._app.database.call(
+                "SELECT * FROM livewell.claim_limited(%s, %s, 1, true, %s, %s)",
+                (self._worker, queue, list(lists), list(lists.values())),
+            )
+            if rows and rows[0][0] == "claimed":
+                return [
+                    Job(Claimed(*row[1:14]), self._worker, self._app.database, permit_of(row, sent)) for row in rows
+                ]
+        return []
+
+    async def _run(self, jobs: Sequence[Job]) -> list[Ran]:
+        outcomes = await run_call(jobs, self._app.tasks, _in_thread)
+        outcomes = [Succeeded() if job.finished else outcome for job, outcome in zip(jobs, outcomes, strict=True)]
+        ended = [
+            (job, outcome)
+            for job, outcome in zip(jobs, outcomes, strict=True)
+            if outcome is not None and not job.finished
+        ]
+        if ended:
             await self._app.database.call(
                 "SELECT * FROM livewell.finish_jobs(%s, %s::bigint[], %s::bigint[], %s::jsonb)",
-                (self._worker, *arrays([(claimed, outcome)])),
+                (self._worker, *results(ended)),
             )
-        return Ran(claimed.id, claimed.kind, claimed.attempt, outcome)
+        return [
+            Ran(job.id, job.claimed.kind, job.attempt, outcome) for job, outcome in zip(jobs, outcomes, strict=True)
+        ]
 
     async def _register(self) -> None:
         alive = await self._app.database.call("SELECT 1 FROM livewell.worker WHERE id = %s", (self._worker,))

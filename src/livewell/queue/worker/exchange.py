@@ -15,10 +15,9 @@ fences). A second connection beside this one gave nothing more: 33k against 37k 
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from operator import itemgetter
@@ -28,7 +27,8 @@ import structlog
 
 from livewell.db import Database
 from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable
-from livewell.model import Claimed, Failed, Outcome, Refused, Released, Stopped, Succeeded
+from livewell.model import Claimed, Failed, Outcome, Released
+from livewell.queue.results import results
 from livewell.queue.worker.holding import Held, Holding
 from livewell.queue.worker.marks import Marks
 from livewell.queue.worker.pace import Pace
@@ -100,6 +100,21 @@ class Exchange:
         self.draining = False
         self.calls = 0
 
+    @property
+    def may_claim(self) -> bool:
+        """Nothing stands against claiming: no stop, no suspect that runs alone or is waited for."""
+        holding = self._holding
+        return (
+            self.claiming
+            and holding.worker != 0
+            and self._suspect not in holding.all
+            and not (self.draining and holding.all)
+        )
+
+    def alone(self, fence: int) -> None:
+        """A job that was lost before is in our hands: claim nothing beside it."""
+        self._suspect = fence
+
     def nudge(self) -> None:
         """There may be work."""
         self._hungry = True
@@ -157,7 +172,7 @@ class Exchange:
         worker = holding.worker
         batch = [holding.results.popleft() for _ in range(min(len(holding.results), self._batch_max))]
         self._flush_at = time.monotonic() if holding.results else None
-        empty = wanted > 0 and self._answer is None and len(holding.all) == len(batch)
+        empty = wanted > 0 and self._answer is None and holding.limited_mark is None and len(holding.all) == len(batch)
         if wanted > 0:
             self.draining = self.draining and not empty
             self._hungry = False
@@ -174,7 +189,7 @@ class Exchange:
                 _EXCHANGE,
                 (
                     worker,
-                    *arrays((held.job.claimed, held.outcome or _NOTHING) for held in batch),
+                    *results((held.job, held.outcome or _NOTHING) for held in batch),
                     self._queues,
                     wanted,
                     empty,
@@ -241,11 +256,13 @@ class Exchange:
             if not self.claiming:
                 self.result(held, Released("the worker stopped before it started"))
         newest = answer.claimed[-1]
-        holding.mark = max(holding.mark, *(row[2] for row in answer.claimed))
+        fence = max(row[2] for row in answer.claimed)
+        holding.mark = max(holding.mark, fence)
         if newest[5]:
-            self._suspect = newest[2]  # such a job is claimed alone
+            self.alone(newest[2])  # such a job is claimed alone
         if holding.claim_mark is not None:
-            holding.claim_mark = holding.mark  # the call in flight was sent later than these fences were handed out
+            # The call in flight was sent later than these fences were handed out; holding.mark may be newer still, from a limited queue.
+            holding.claim_mark = max(holding.claim_mark, fence)
         if self.claiming:
             self._on_jobs(len(jobs))
 
@@ -325,36 +342,3 @@ def _sort_out(rows: Sequence[Row], worker: int, finished: Sequence[Held]) -> _An
         slow_seconds=next((row[7] / 1_000_000 for row in rows if row[0] == "slow"), None),
         buried=any(row[0] == "buried" for row in rows),
     )
-
-
-def arrays(results: Iterable[tuple[Claimed, Outcome]]) -> tuple[str, str, str | None]:
-    """The arguments of finish_jobs: successes as two arrays, the rest as one JSON document."""
-    ids: list[int] = []
-    fences: list[int] = []
-    others: list[dict[str, Any]] = []
-    for claimed, outcome in results:
-        if isinstance(outcome, Succeeded):
-            ids.append(claimed.id)
-            fences.append(claimed.fence)
-        else:
-            others.append({"id": claimed.id, "fence": claimed.fence, **_words(outcome)})
-    return _literal(ids), _literal(fences), json.dumps(others) if others else None
-
-
-def _literal(numbers: list[int]) -> str:
-    """A Postgres array in words; the driver's own dumper takes 3 µs for each number."""
-    return f"{{{','.join(map(str, numbers))}}}"
-
-
-def _words(outcome: Outcome) -> dict[str, Any]:
-    match outcome:
-        case Failed(error, delay):
-            return {"outcome": "retry", "error": error, "delay_seconds": delay}
-        case Refused(error, reason):
-            return {"outcome": "refused", "reason": reason, "error": error}
-        case Released(why, delay):
-            return {"outcome": "released", "error": why, "delay_seconds": delay}
-        case Stopped(note):
-            return {"outcome": "cancelled", "error": note}
-        case Succeeded():
-            raise AssertionError("successes travel as arrays")

@@ -68,6 +68,7 @@ class Holding:
     worker: int = 0
     mark: int = 0  # the newest fence we know to have existed
     claim_mark: int | None = None  # the same, when the claim in flight was sent
+    limited_mark: int | None = None  # and when the claim of limited jobs in flight was sent
     all: dict[int, Held] = field(default_factory=dict)  # by fence
     buffer: deque[Held] = field(default_factory=deque)
     running: dict[int, Held] = field(default_factory=dict)  # by fence
@@ -93,5 +94,5 @@ class Holding:
             started_fences=[held.job.claimed.fence for held in fresh],
             timeouts_seconds=[max(0.0, held.timeout_seconds - (now - held.started)) for held in fresh],
             known_fences=list(self.all),
-            mark=self.mark if self.claim_mark is None else self.claim_mark,
+            mark=min(mark for mark in (self.mark, self.claim_mark, self.limited_mark) if mark is not None),
         )

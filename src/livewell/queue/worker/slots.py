@@ -1,4 +1,4 @@
-"""The slots: a fixed set of tasks that pull jobs from the buffer and run their handlers.
+"""The slots: a fixed set of tasks that pull jobs from the buffer and run their handlers; and as many places for calls of limited queues, which start the moment they are claimed.
 
     idle ──job in buffer──▶ running ──ends──▶ result handed to the exchange ──▶ idle
                                └── stopped from outside (timeout, cancel, fenced, shutdown): CancelledError with a reason
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from livewell.errors import LivewellError
+from livewell.errors import LivewellError, PermitLate
 from livewell.model import Failed, Outcome, Released, Stopped
-from livewell.queue.run import OutOfMemory, run_job
+from livewell.queue.run import OutOfMemory, run_call, run_job
 from livewell.queue.task import TaskDefinition
 from livewell.queue.worker.holding import Held, Holding, StopReason
 from livewell.queue.worker.threads import Threads
@@ -26,6 +26,9 @@ _TURNS = (
     50  # jobs that may start between two looks at the sockets; with 64 per slot an answer lay unread for milliseconds
 )
 _CLOSE_SECONDS = 2.0
+_CANCELLED_ITSELF = "the handler raised CancelledError itself: something it waited for was cancelled"
+_NO_MEMORY = "MemoryError: the process had no memory left"
+_UNSPEAKABLE = "the handler ended in a way that could not be described"
 
 
 class Slots:
@@ -55,7 +58,24 @@ class Slots:
         self._slots: list[asyncio.Task[None]] = []
         self._settling: asyncio.Event | None = None
         self._turns = _TURNS
-        self._threads = Threads(count + stuck_threads_max)
+        self._calls: set[asyncio.Task[None]] = set()
+        self._threads = Threads(2 * count + stuck_threads_max)
+
+    @property
+    def free_calls(self) -> int:
+        """How many calls of limited queues could start now. Places of their own: neither a full buffer nor a slow upstream keeps the other kind from running."""
+        return self.count - len(self._calls)
+
+    def start_call(self, helds: Sequence[Held], on_free: Callable[[], None]) -> None:
+        """Run the jobs of one call, now; on_free is called when its place is free again."""
+        call = asyncio.create_task(self._call(helds), name=f"call-{helds[0].job.claimed.fence}")
+        self._calls.add(call)
+
+        def ended(_: asyncio.Task[None]) -> None:
+            self._calls.discard(call)
+            on_free()
+
+        call.add_done_callback(ended)
 
     def start(self) -> None:
         """Start the slots and the sweep."""
@@ -64,9 +84,10 @@ class Slots:
 
     async def close(self) -> None:
         """End the slots; running handlers must have been stopped before."""
-        for slot in self._slots:
-            slot.cancel()
-        _, self.deaf = await asyncio.wait(self._slots, timeout=_CLOSE_SECONDS)
+        tasks = [*self._slots, *self._calls]
+        for task in tasks:
+            task.cancel()
+        _, self.deaf = await asyncio.wait(tasks, timeout=_CLOSE_SECONDS)
         self._threads.close()
 
     async def settle(self, seconds: float, hurry: asyncio.Event | None = None) -> None:
@@ -120,6 +141,44 @@ class Slots:
             if self._settling is not None and not running:
                 self._settling.set()
 
+    async def _call(self, helds: Sequence[Held]) -> None:
+        running, mine = self._holding.running, asyncio.current_task()
+        for held in helds:
+            held.slot, held.started = mine, time.monotonic()
+            running[held.job.claimed.fence] = held
+        try:
+            outcomes = await self._call_outcomes(helds, mine)
+        finally:
+            for held in helds:
+                running.pop(held.job.claimed.fence, None)
+                held.slot = None
+        for held, outcome in zip(helds, outcomes, strict=True):
+            self._on_result(held, outcome)
+        if self._settling is not None and not running:
+            self._settling.set()
+
+    async def _call_outcomes(self, helds: Sequence[Held], mine: asyncio.Task[None] | None) -> Sequence[Outcome | None]:
+        """As _outcome, for all jobs of a call: they share whatever ends it."""
+        try:
+            for held in helds:
+                held.job.spend_permit()
+            return await run_call([held.job for held in helds], self._tasks, self._run_sync)
+        except PermitLate as late:
+            return [Released(str(late))] * len(helds)
+        except asyncio.CancelledError:
+            stopped = next((held for held in helds if held.stop_reason is not None), None)
+            if mine is None or (stopped is None and mine.cancelling()):
+                raise
+            if stopped is not None:
+                mine.uncancel()
+            return [_ended_by(held, stopped) for held in helds]
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - recorded as the jobs' failure; see _outcome
+            if isinstance(error, OutOfMemory | MemoryError):
+                self.starved.set()
+            return [Failed(_NO_MEMORY if self.starved.is_set() else _UNSPEAKABLE)] * len(helds)
+
     def _new_turns(self) -> None:
         self._turns = _TURNS
 
@@ -133,14 +192,14 @@ class Slots:
             if held.stop_reason is not None:
                 mine.uncancel()
                 return _stopped(held)
-            return Failed("the handler raised CancelledError itself: something it waited for was cancelled")
+            return Failed(_CANCELLED_ITSELF)
         except (OutOfMemory, MemoryError):
             self.starved.set()
-            return Failed("MemoryError: the process had no memory left")
+            return Failed(_NO_MEMORY)
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001 - recorded as the job's failure; a slot must outlive whatever a handler does (sys.exit, no memory)
-            return Failed("the handler ended in a way that could not be described")
+            return Failed(_UNSPEAKABLE)
 
     async def _run_sync(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         running = self._threads.run(function, arguments)
@@ -166,6 +225,15 @@ class Slots:
             for held in list(self._holding.running.values()):
                 if now - held.started > held.timeout_seconds:
                     held.stop(StopReason.TIMEOUT)
+
+
+def _ended_by(held: Held, stopped: Held | None) -> Outcome | None:
+    """What becomes of one job of a call that was cancelled because of one of them."""
+    if stopped is None:
+        return Failed(_CANCELLED_ITSELF)
+    if held.stop_reason is None and stopped.stop_reason is StopReason.CANCEL:
+        return Released("its call was cancelled for another job")  # asked to end one of them, the rest are not at fault
+    return _stopped(held if held.stop_reason is not None else stopped)
 
 
 def _stopped(held: Held) -> Outcome | None:

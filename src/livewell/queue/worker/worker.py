@@ -21,13 +21,14 @@ import structlog
 from livewell.db import Database, Listener
 from livewell.db.listen import require_direct
 from livewell.errors import DatabaseError, LivewellError
-from livewell.model import Claimed, Failed, Outcome, Refused, Released, Stopped, Succeeded
+from livewell.model import Claimed, Failed, Outcome, Permit, Refused, Released, Stopped, Succeeded
 from livewell.queue.job import Job
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition
 from livewell.queue.worker.exchange import Exchange
 from livewell.queue.worker.holding import Held, Holding, StopReason
 from livewell.queue.worker.keeper import Keeper, Renewed
+from livewell.queue.worker.limited import Limited
 from livewell.queue.worker.slots import Slots
 from livewell.queue.worker.upkeep import Upkeep
 from livewell.version import VERSION
@@ -96,6 +97,20 @@ class Worker:
             on_buried=self._on_buried,
             on_unknown=lambda: self._keeper.beat_soon(reconcile=True),
         )
+        self._limited = Limited(
+            database,
+            self.holding,
+            queues,
+            tasks,
+            self._slots,
+            make=self._make,
+            may_claim=lambda: self._exchange.may_claim,
+            stopping=self._stopping.is_set,
+            give_back=self._give_back,
+            on_suspect=self._exchange.alone,
+            on_buried=self._on_buried,
+            on_unknown=lambda: self._keeper.beat_soon(reconcile=True),
+        )
         self._upkeep = Upkeep(database, self.holding, on_ready=self._on_ready)
         self._keeper = Keeper(database, snapshot=self.holding.snapshot, on_renewed=self._on_renewed, on_hang=on_hang)
         self._listener = Listener(
@@ -136,6 +151,7 @@ class Worker:
         exchanging = asyncio.create_task(self._exchange.run(), name="exchange")
         duties = [
             exchanging,
+            asyncio.create_task(self._limited.run(), name="limited"),
             asyncio.create_task(self._upkeep.run(), name="upkeep"),
             asyncio.create_task(self._listener.run(), name="listener"),
             asyncio.create_task(self._watch_threads(), name="threads"),
@@ -184,18 +200,26 @@ class Worker:
         self.incarnations += 1
         self._exchange.nudge()
 
-    def _make(self, claimed: Claimed) -> Held:
+    def _make(self, claimed: Claimed, permit: Permit | None = None) -> Held:
         definition = self._tasks.get(claimed.kind)
         timeout = definition.policy.timeout_seconds if definition else self._settings.task_timeout_seconds
-        return Held(Job(claimed, self.holding.worker, self._database), timeout)
+        return Held(Job(claimed, self.holding.worker, self._database, permit), timeout)
 
     def _on_result(self, held: Held, outcome: Outcome | None) -> None:
         if isinstance(outcome, Released) and not held.stop_reason:
             self._upkeep.warn("worker", f"job released: {held.job.claimed.kind}", outcome.why)
         self._exchange.result(held, outcome)
 
+    def _give_back(self, helds: Sequence[Held]) -> None:
+        for held in helds:
+            held.job.used(0)
+            self._exchange.result(held, Released("the worker stopped before it started"))
+
     def _on_finished(self, finished: Sequence[Held], fenced: AbstractSet[int]) -> None:
         now = time.monotonic()
+        for queue in {held.job.claimed.queue for held in finished if held.job.permitted is not None}:
+            self._limited.nudge(queue)
+            self._nudger.nudge(queue)  # a place is free in the whole fleet
         for held in finished:
             claimed = held.job.claimed
             outcome = _WORDS[type(held.outcome)]
@@ -210,10 +234,13 @@ class Worker:
         if name == "cancel":
             self._keeper.beat_soon()
         elif name in self._queues or name == "*":
-            self._exchange.nudge()
+            self._limited.nudge(name)
+            if name == "*" or name not in self._limited.queues:
+                self._exchange.nudge()
 
     def _on_ready(self) -> None:
         self._exchange.nudge()
+        self._limited.nudge("*")
         self._nudger.nudge("*")
 
     def _on_renewed(self, renewed: Renewed) -> None:
@@ -223,7 +250,7 @@ class Worker:
         if not renewed.alive:
             self._on_buried()
             return
-        if holding.claim_mark is None:
+        if holding.claim_mark is None and holding.limited_mark is None:
             holding.mark = max(holding.mark, renewed.mark)
         for fence in renewed.snapshot.started_fences:
             if fence in holding.running:
@@ -300,6 +327,7 @@ class Worker:
         await self._keeper.close()
         await self._slots.close()
         await self._exchange.close()
+        await self._limited.close()
         await self._upkeep.close()
         if released:
             self._nudger.nudge("*")

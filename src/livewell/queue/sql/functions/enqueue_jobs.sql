@@ -20,21 +20,25 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_now       timestamptz := livewell.now();
+    v_queues    text[];
     v_missing   text;
+    v_unclear   text;
     v_asked     integer := jsonb_array_length(p_jobs);
     v_batches   bigint[];
     v_inserted  bigint[];
     v_policies  jsonb;
     v_changed   bigint[];
 BEGIN
-    SELECT j.queue INTO v_missing
-    FROM (SELECT DISTINCT e ->> 'queue' AS queue FROM jsonb_array_elements(p_jobs) e) j
-    WHERE NOT EXISTS (SELECT FROM livewell.queue q WHERE q.name = j.queue)
-    LIMIT 1;
+    SELECT array_agg(DISTINCT coalesce(e ->> 'queue', '(none)')), array_agg(DISTINCT (e ->> 'batch_id')::bigint) FILTER (WHERE e ? 'batch_id'),
+           min(e ->> 'policy') FILTER (WHERE e ->> 'policy' NOT IN ('keep', 'raise', 'replace', 'again'))
+    INTO v_queues, v_batches, v_unclear FROM jsonb_array_elements(p_jobs) e;
+    SELECT n INTO v_missing FROM unnest(v_queues) AS n WHERE NOT EXISTS (SELECT FROM livewell.queue q WHERE q.name = n) LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'queue "%" is not declared', coalesce(v_missing, '(none)') USING ERRCODE = 'LW002';
+        RAISE EXCEPTION 'queue "%" is not declared', v_missing USING ERRCODE = 'LW002';
     END IF;
-    v_batches := ARRAY(SELECT DISTINCT (e ->> 'batch_id')::bigint FROM jsonb_array_elements(p_jobs) e WHERE e ? 'batch_id' ORDER BY 1);
+    IF v_unclear IS NOT NULL THEN
+        RAISE EXCEPTION 'policy "%": keep, raise, replace and again are allowed', v_unclear USING ERRCODE = 'LW003';
+    END IF;
     IF cardinality(v_batches) > 0 THEN
         -- KEY SHARE: sealing waits for us, finishing does not.
         PERFORM FROM livewell.batch b WHERE b.id = ANY (v_batches) ORDER BY b.id FOR KEY SHARE;

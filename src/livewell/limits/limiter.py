@@ -1,0 +1,187 @@
+"""A limiter: the limits of one outside resource, declared once and held by the database for every queue that names it.
+
+app.limiter("fmp", rate="300/min", budget="20GB/30d", concurrency=10, per_key=1, breaker=Breaker(), credentials=["main", "spare"])
+app.queue("quotes", limiter="fmp")
+
+Rate, budget and breaker are per credential; concurrency is for all of them together. A credential is a name: what it stands for stays in the application.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from livewell.errors import ConfigurationError
+from livewell.limits import written
+
+Call = Callable[[str, Sequence[Any]], Awaitable[list[tuple[Any, ...]]]]
+
+_NAME_BYTES_MAX = 200
+_EPOCH_LIKELY = 10_000_000  # a reset larger than this is an instant, not a number of seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """When to stop calling an upstream that fails, and for how long (R13)."""
+
+    failures: int = 10
+    share: float | str = 0.2
+    within: float | str = "10m"
+    in_row: int = 5
+    open_for: float | str = "60s"
+    open_max: float | str = "15m"
+    wall: float | str = "6h"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the database is told: columns of livewell.limiter, and the credentials."""
+
+    columns: Mapping[str, Any]
+    credentials: tuple[str, ...]
+
+
+def read(
+    name: str,
+    *,
+    rate: str | None,
+    burst: int,
+    reserve: float | str,
+    permit: float | str,
+    budget: str | None,
+    budget_resets: str | None,
+    budget_stop: float | str,
+    budget_background_stop: float | str,
+    estimate: int,
+    concurrency: int | None,
+    per_key: int | None,
+    breaker: Breaker | None,
+    credentials: Sequence[str],
+) -> Limits:
+    """Check every number; a limiter that could never let anything through is refused here."""
+    what = f"limiter {name}"
+    columns: dict[str, Any] = {
+        "burst": written.positive(burst, f"{what}: burst"),
+        "reserve": written.share(reserve, f"{what}: reserve", below=0.99),
+        "permit_seconds": written.span(permit, f"{what}: permit", 0.001, 60),
+        "estimate_units": estimate,
+        "concurrency": written.positive(concurrency, f"{what}: concurrency"),
+        "per_key": written.positive(per_key, f"{what}: per_key"),
+    }
+    if estimate < 0:
+        raise ConfigurationError(f"{what}: estimate {estimate}: 0 or more units are allowed")
+    if rate is not None:
+        limit = written.rate(rate, what)
+        columns |= {"rate_calls": limit.calls, "rate_seconds": limit.seconds}
+        if math.floor(limit.calls * (1 - columns["reserve"])) < 1:
+            raise ConfigurationError(f"{what}: reserve {reserve!r} of {rate} leaves nothing for the background lane")
+    if budget is not None:
+        columns |= _budget(what, budget, budget_resets, budget_stop, budget_background_stop)
+    elif budget_resets is not None:
+        raise ConfigurationError(f"{what}: budget_resets without a budget")
+    if breaker is not None:
+        columns |= _breaker(f"{what}: breaker", breaker)
+    if len(set(credentials)) != len(credentials):
+        raise ConfigurationError(f"{what}: a credential is named twice")
+    for credential in credentials:
+        if not 1 <= len(credential.encode(errors="replace")) <= _NAME_BYTES_MAX or "\x00" in credential:
+            raise ConfigurationError(f"{what}: a credential's name has 1 to {_NAME_BYTES_MAX} bytes, without NUL")
+    return Limits(columns, tuple(credentials))
+
+
+def _budget(
+    what: str, budget: str, resets: str | None, stop: float | str, background_stop: float | str
+) -> dict[str, Any]:
+    units = written.budget(budget, what)
+    columns: dict[str, Any] = {
+        "budget_units": units.units,
+        "budget_unit": units.unit,
+        "budget_seconds": units.seconds,
+        "budget_stop": written.share(stop, f"{what}: budget_stop"),
+        "budget_background_stop": written.share(background_stop, f"{what}: budget_background_stop"),
+    }
+    if not 0 < columns["budget_background_stop"] <= columns["budget_stop"]:
+        raise ConfigurationError(
+            f"{what}: budget_background_stop {background_stop!r}: more than 0 and at most budget_stop ({stop!r})"
+        )
+    if units.seconds is None:
+        instant, zone = written.resets(resets or "00:00", what)
+        columns |= {"budget_resets": instant.isoformat(), "budget_zone": zone}
+    elif resets is not None:
+        raise ConfigurationError(f"{what}: budget {budget!r} is rolling: only a budget per day has budget_resets")
+    return columns
+
+
+def _breaker(what: str, breaker: Breaker) -> dict[str, Any]:
+    columns = {
+        "breaker_failures": written.positive(breaker.failures, f"{what}: failures"),
+        "breaker_share": written.share(breaker.share, f"{what}: share"),
+        "breaker_seconds": written.span(breaker.within, f"{what}: within", 1, 86400),
+        "breaker_in_row": written.positive(breaker.in_row, f"{what}: in_row"),
+        "open_seconds": written.span(breaker.open_for, f"{what}: open_for", 0.01, 604800),
+        "open_seconds_max": written.span(breaker.open_max, f"{what}: open_max", 0.01, 604800),
+        "wall_seconds": written.span(breaker.wall, f"{what}: wall", 1, 604800),
+    }
+    if columns["open_seconds_max"] < columns["open_seconds"]:  # type: ignore[operator] # spans are numbers, only positive() may be None
+        raise ConfigurationError(f"{what}: open_max {breaker.open_max!r} is shorter than open_for")
+    return columns
+
+
+class Limiter:
+    """The handle that app.limiter() gives: tell it what the upstream says about its limits."""
+
+    def __init__(self, name: str, limits: Limits, call: Call) -> None:
+        self.name = name
+        self.limits = limits
+        self._call = call
+
+    async def observe(self, headers: Mapping[str, str], *, credential: str = "") -> bool:
+        """Take in x-ratelimit-* and Retry-After of an answer. They only ever tighten; False when they say nothing or the credential is unknown."""
+        said = {name.lower(): value for name, value in headers.items()}
+        limit = _number(said, "x-ratelimit-limit", "ratelimit-limit")
+        remaining = _number(said, "x-ratelimit-remaining", "ratelimit-remaining")
+        reset = _number(said, "x-ratelimit-reset", "ratelimit-reset")
+        retry = _retry_after(said.get("retry-after"))
+        if limit is None and remaining is None and retry is None:
+            return False
+        if reset is not None and reset > _EPOCH_LIKELY:
+            reset = max(0.0, reset - datetime.now(UTC).timestamp())
+        rows = await self._call(
+            "SELECT livewell.observe_limiter(%s, %s, %s, %s, %s, %s)",
+            (self.name, credential, _whole(limit), _whole(remaining), reset, retry),
+        )
+        return bool(rows[0][0])
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else min(int(number), 1_000_000)
+
+
+def _number(headers: Mapping[str, str], *names: str) -> float | None:
+    """The first header that is a number from 0 on; upstreams write all sorts of things."""
+    for name in names:
+        try:
+            number = float(headers.get(name, "").split(",")[0].split(";")[0])
+        except ValueError:
+            continue
+        if math.isfinite(number) and number >= 0:
+            return number
+    return None
+
+
+def _retry_after(text: str | None) -> float | None:
+    """Seconds, or a date."""
+    if text is None:
+        return None
+    number = _number({"retry-after": text}, "retry-after")
+    if number is not None:
+        return number
+    try:
+        instant = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, (instant - datetime.now(instant.tzinfo or UTC)).total_seconds()) if instant.tzinfo else None

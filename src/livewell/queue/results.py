@@ -1,0 +1,64 @@
+"""How runs ended, as finish_jobs is told. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from livewell.model import Failed, Outcome, Permit, Refused, Released, Stopped, Succeeded
+
+if TYPE_CHECKING:
+    from livewell.queue.job import Job
+
+
+def results(ended: Iterable[tuple[Job, Outcome]]) -> tuple[str, str, str | None]:
+    """The arguments of finish_jobs: plain successes as two arrays, the rest as one JSON document."""
+    ids: list[int] = []
+    fences: list[int] = []
+    others: list[dict[str, Any]] = []
+    for job, outcome in ended:
+        claimed = job.claimed
+        if job.permitted is not None:
+            charge = _charge(job, job.permitted, outcome)
+            others.append({"id": claimed.id, "fence": claimed.fence, **_words(outcome), **charge})
+        elif isinstance(outcome, Succeeded):
+            ids.append(claimed.id)
+            fences.append(claimed.fence)
+        else:
+            others.append({"id": claimed.id, "fence": claimed.fence, **_words(outcome)})
+    return _literal(ids), _literal(fences), json.dumps(others) if others else None
+
+
+def _literal(numbers: list[int]) -> str:
+    """A Postgres array in words; the driver's own dumper takes 3 µs for each number."""
+    return f"{{{','.join(map(str, numbers))}}}"
+
+
+def _words(outcome: Outcome) -> dict[str, Any]:
+    match outcome:
+        case Succeeded():
+            return {"outcome": "succeeded"}
+        case Failed(error, delay_seconds):
+            return {"outcome": "retry", "error": error, "delay_seconds": delay_seconds}
+        case Refused(error, reason):
+            return {"outcome": "refused", "error": error, "reason": reason}
+        case Released(why, delay_seconds):
+            return {"outcome": "released", "error": why, "delay_seconds": delay_seconds}
+        case Stopped(note):
+            return {"outcome": "cancelled", "error": note}
+
+
+def _charge(job: Job, permit: Permit, outcome: Outcome) -> dict[str, Any]:
+    """What the limiter wants to know. The first job of a call speaks for the call."""
+    charge: dict[str, Any] = {
+        "queue": job.claimed.queue,
+        "kind": job.claimed.kind,
+        "credential": permit.credential,
+        "used": job.used_units,
+    }
+    if job.claimed.fence == permit.call:
+        charge["ended"] = (
+            "ok" if isinstance(outcome, Succeeded) else outcome.blame if isinstance(outcome, Failed) else "ours"
+        )
+    return charge

@@ -1,0 +1,184 @@
+"""Claim from limited queues: only what may be called now, and only what can start at once.
+
+    waiting ──due, and a place is free──▶ asking ──jobs──▶ started the moment they arrive
+       ▲                                    └──none: why, and how long it will take──┐
+       └──────────────── a nudge, a free place, the poll interval, that time ◀──────┘
+
+Nothing is claimed ahead: a permit is good for a second or so from before it was asked for, and a job that waited in a buffer would call too late. All limited queues of a
+worker share this one loop and its connection; whichever has been due longest is asked first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from livewell.db import Database
+from livewell.errors import DatabaseError, DatabaseUnavailable
+from livewell.model import Claimed, Permit
+from livewell.queue.task import TaskDefinition
+from livewell.queue.worker.holding import Held, Holding
+from livewell.queue.worker.slots import Slots
+
+log = structlog.get_logger("livewell.worker")
+
+_CLAIM = "SELECT * FROM livewell.claim_limited(%s, %s, %s, %s, %s, %s)"
+_LIMITED = "SELECT name FROM livewell.queue WHERE name = ANY (%s) AND (concurrency IS NOT NULL OR group_limit IS NOT NULL OR limiter IS NOT NULL)"
+_FIELDS = len(Claimed._fields)
+_WAIT_SECONDS_MAX = 30.0  # limits may be raised, and budgets reset, sooner than the database foresaw
+_LOOK_SECONDS = 10.0  # how often it looks which queues are limited
+
+
+class Limited:
+    """The claimer of limited queues."""
+
+    def __init__(
+        self,
+        database: Database,
+        holding: Holding,
+        queues: Sequence[str],
+        tasks: Mapping[str, TaskDefinition],
+        slots: Slots,
+        *,
+        make: Callable[[Claimed, Permit], Held],
+        may_claim: Callable[[], bool],
+        stopping: Callable[[], bool],
+        give_back: Callable[[Sequence[Held]], None],
+        on_suspect: Callable[[int], None],
+        on_buried: Callable[[], None],
+        on_unknown: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._link = database.link()
+        self._settings = database.settings
+        self._holding = holding
+        self._queues = list(queues)
+        self._slots = slots
+        self._make = make
+        self._may_claim = may_claim
+        self._stopping = stopping
+        self._give_back = give_back
+        self._on_suspect = on_suspect
+        self._on_buried = on_buried
+        self._on_unknown = on_unknown
+        lists = {name: task for name, task in tasks.items() if task.list_parameter is not None}
+        self._kinds = sorted(lists)
+        self._batches = [lists[name].policy.batch for name in self._kinds]
+        self._always = {task.policy.queue for task in lists.values()}  # jobs that share a call are picked here
+        self._due: dict[str, float] = {}  # by queue; monotonic
+        self._look_at = 0.0
+        self._nudged: set[str] = set()  # while we were asking
+        self._wake = asyncio.Event()
+        self._failures = 0
+
+    @property
+    def queues(self) -> set[str]:
+        """The queues it claims from; all others are claimed ahead by the exchange."""
+        return set(self._due)
+
+    def nudge(self, queue: str) -> None:
+        """There may be work, or room for it."""
+        for name in self._due if queue == "*" else (queue,):
+            if name in self._due:
+                self._due[name] = 0.0
+                self._nudged.add(name)
+        self._wake.set()
+
+    async def look(self) -> None:
+        """Learn which of our queues are limited."""
+        rows = await self._database.call(_LIMITED, (self._queues,))  # through the pool: a worker without limited queues needs no connection here
+        names = {row[0] for row in rows} | (self._always & set(self._queues))
+        self._due = {name: self._due.get(name, 0.0) for name in names}
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+
+    async def run(self) -> None:
+        """Claim until cancelled."""
+        while True:
+            try:
+                await self._turn()
+                self._failures = 0
+            except DatabaseError as error:
+                self._failures += 1
+                log.warning("claim of limited jobs failed", error=str(error), failures=self._failures)
+                if isinstance(error, DatabaseUnavailable):
+                    self._on_unknown()
+                await asyncio.sleep(min(5.0, 0.05 * 2 ** min(self._failures, 10)) * random.uniform(0.5, 1))  # noqa: S311 - jitter
+
+    async def close(self) -> None:
+        """Give the connection back."""
+        await self._link.close()
+
+    async def _turn(self) -> None:
+        now = time.monotonic()
+        if now >= self._look_at:
+            await self.look()
+        free = self._slots.free_calls if self._may_claim() else 0
+        queue = min(self._due, key=self._due.__getitem__, default=None)
+        if queue is None or free <= 0 or self._due[queue] > now:
+            await self._rest(self._look_at if queue is None or free <= 0 else min(self._due[queue], self._look_at))
+            return
+        self._due[queue] = now + self._settings.poll_seconds * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
+        await self._claim(queue, free)
+
+    async def _claim(self, queue: str, free: int) -> None:
+        holding = self._holding
+        worker = holding.worker
+        holding.limited_mark = holding.mark
+        self._nudged.discard(queue)
+        sent = time.monotonic()  # before it is sent: what the permits are counted from
+        try:
+            rows = await self._link.call(
+                _CLAIM,
+                (worker, queue, free, not holding.all and holding.claim_mark is None, self._kinds, self._batches),
+            )
+            if worker == holding.worker:  # else buried meanwhile: all of it is somebody else's
+                self._take_in(queue, rows, sent)
+        finally:
+            holding.limited_mark = None
+
+    def _take_in(self, queue: str, rows: Sequence[tuple[Any, ...]], sent: float) -> None:
+        calls: dict[int, list[Held]] = defaultdict(list)
+        for row in rows:
+            if row[0] == "buried":
+                self._on_buried()
+                return
+            if row[0] == "wait":
+                if row[18] is not None:
+                    self._due[queue] = time.monotonic() + min(_WAIT_SECONDS_MAX, max(0.001, row[18]))
+                if queue in self._nudged:
+                    self._due[queue] = 0.0
+                return
+            claimed = Claimed._make(row[1 : 1 + _FIELDS])
+            permit = permit_of(row, sent)
+            held = self._make(claimed, permit)
+            if claimed.lost:
+                self._on_suspect(claimed.fence)  # it runs alone
+            self._holding.add(held, to_run=False)
+            self._holding.mark = max(self._holding.mark, claimed.fence)
+            calls[permit.call].append(held)
+        for helds in calls.values():
+            helds.sort(key=lambda held: held.job.claimed.fence)
+            if self._stopping():
+                self._give_back(helds)
+            else:
+                self._slots.start_call(helds, lambda: self.nudge(queue))
+        if calls:
+            self._due[queue] = 0.0  # there may be more; if not, it says what to wait for
+
+    async def _rest(self, until: float) -> None:
+        self._wake.clear()
+        timer = asyncio.get_running_loop().call_later(max(0.0005, until - time.monotonic()), self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
+
+
+def permit_of(row: Sequence[Any], sent: float) -> Permit:
+    """The permit in a row of claim_limited; its time runs from before the claim was sent."""
+    call, call_key, credential, permit_seconds = row[14:18]
+    return Permit(call, call_key, credential, None if permit_seconds is None else sent + permit_seconds)
