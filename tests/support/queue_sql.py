@@ -70,7 +70,22 @@ class QueueSession(AbstractContextManager["QueueSession"]):
     def reset(self) -> None:
         """Empty everything, and declare the one queue the tests use."""
         # DELETE, not TRUNCATE: the tables are small, and fifteen partitions take fifteen files each time.
-        tables = ("job", "job_history", "dead_job", "worker", "stat", "tick", "queue", "warning", "batch", "limiter_grant", "limiter_usage", "limiter_calls", "usage_settled", "limiter")
+        tables = (
+            "job",
+            "job_history",
+            "dead_job",
+            "worker",
+            "stat",
+            "tick",
+            "queue",
+            "warning",
+            "batch",
+            "limiter_grant",
+            "limiter_usage",
+            "limiter_calls",
+            "usage_settled",
+            "limiter",
+        )
         self.connection.execute("; ".join(f"DELETE FROM livewell.{table}" for table in tables).encode())
         self.declare()
 
@@ -101,7 +116,10 @@ class QueueSession(AbstractContextManager["QueueSession"]):
     def limiter(self, name: str = "api", *, credentials: Sequence[str] = (), **limits: Any) -> None:
         """Declare a limiter by its columns."""
         self.rows(
-            "SELECT livewell.declare_limiter(%s, %s::jsonb, %s)", name, json.dumps(limits, default=str), list(credentials)
+            "SELECT livewell.declare_limiter(%s, %s::jsonb, %s)",
+            name,
+            json.dumps(limits, default=str),
+            list(credentials),
         )
 
     def ids(self, n: int) -> list[int]:
@@ -211,9 +229,7 @@ class QueueSession(AbstractContextManager["QueueSession"]):
         """End a job of a limited queue, as a worker does."""
         if claim.call == claim.fence:
             details = {"ended": "ok" if outcome == "succeeded" else "ours", **details}
-        return self.settle(
-            claim, outcome, queue=claim.queue, kind="task", credential=claim.credential, **details
-        )
+        return self.settle(claim, outcome, queue=claim.queue, kind="task", credential=claim.credential, **details)
 
     def finish(self, *claims: Claim) -> list[Row]:
         """Finish as succeeded; answers the fenced."""

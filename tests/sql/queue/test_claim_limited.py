@@ -128,7 +128,9 @@ def test_jobs_with_one_call_key_are_one_call_and_one_permit(queue: QueueSession)
     queue.enqueue(5, kind="quote", call_key="us")
     queue.enqueue(2, kind="quote", call_key="eu")
     claims = queue.claim_limited(queue.register(), batches={"quote": 10})
-    assert [[c.fence - claims[0].fence for c in claims if c.call == call] for call in dict.fromkeys(c.call for c in claims)] == [
+    assert [
+        [c.fence - claims[0].fence for c in claims if c.call == call] for call in dict.fromkeys(c.call for c in claims)
+    ] == [
         [0, 1, 2, 3, 4],
         [5, 6],
     ]

@@ -92,7 +92,9 @@ class Limited:
 
     async def look(self) -> None:
         """Learn which of our queues are limited."""
-        rows = await self._database.call(_LIMITED, (self._queues,))  # through the pool: a worker without limited queues needs no connection here
+        rows = await self._database.call(
+            _LIMITED, (self._queues,)
+        )  # through the pool: a worker without limited queues needs no connection here
         names = {row[0] for row in rows} | (self._always & set(self._queues))
         self._due = {name: self._due.get(name, 0.0) for name in names}
         self._look_at = time.monotonic() + _LOOK_SECONDS

@@ -1,18 +1,19 @@
 -- How many calls each credential of a limiter may make now, for each lane; if none, why not and in how many seconds to ask again.
 --
 -- Called by: claim_limited, take_permits (queue), with the limiter's row locked by the caller in an earlier statement; why_job and list_limiters without.
--- p_reserved: units reserved by what runs now, per credential, as {"name": units}; p_estimate: what one more call would use; p_probing: credentials whose probe is in flight.
+-- p_reserved: units reserved by what runs now, per credential, as {"name": units}; p_estimate: the least that one more call would use; p_probing: credentials whose probe is in flight.
 -- Index:      limiter_grant_idx.
 -- Rate: the log of grants summed over window + permit. A permit is used at most permit_seconds after it was given, so any window of calls is covered by a window of grants that is longer
 -- by that much. On top of it calls are paced at rate/window with a burst, so that a viewer never waits out a window that was spent in its first second.
 -- Budget: predictive: used + reserved + what is about to be fetched stays below the stop.
 CREATE OR REPLACE FUNCTION livewell.limiter_room(p_limiter livewell.limiter, p_now timestamptz, p_reserved jsonb, p_estimate float8, p_probing text[])
-RETURNS TABLE (credential text, calls integer, background_calls integer, probe boolean, wait_seconds float8, reason text)
+RETURNS TABLE (credential text, calls integer, background_calls integer, units bigint, background_units bigint, probe boolean, wait_seconds float8, reason text)
 LANGUAGE plpgsql
 STABLE
 SET search_path = ''
 SET enable_seqscan = off
 AS $$
+#variable_conflict use_variable
 DECLARE
     v_since     timestamptz;
     v_c         livewell.limiter_credential;
@@ -20,6 +21,7 @@ DECLARE
     v_spent     bigint;
     v_pace      float8;         -- seconds per call
     v_free      integer;
+    v_limit     integer;
     v_until     timestamptz;
     v_used      numeric;
     v_budget    integer[];      -- calls that fit into the budget: lane 0, lane 1
@@ -31,6 +33,8 @@ BEGIN
         credential := v_c.name;
         calls := 0;
         background_calls := 0;
+        units := NULL;
+        background_units := NULL;
         probe := false;
         wait_seconds := NULL;
         reason := NULL;
@@ -67,11 +71,12 @@ BEGIN
             background_calls := greatest(least(floor(v_rate * (1 - p_limiter.reserve)) - v_spent, calls), 0);
             IF background_calls = 0 THEN
                 reason := 'rate';
-                -- When the grant leaves the window that makes room for one more; or when the pace has caught up.
+                -- When enough grants have left the window for one more, if it is full; and when the pace has caught up.
+                v_limit := CASE WHEN calls = 0 THEN v_rate ELSE floor(v_rate * (1 - p_limiter.reserve)) END;
                 SELECT o.at INTO v_until FROM (
                     SELECT g.at, sum(g.calls) OVER (ORDER BY g.at) AS gone FROM livewell.limiter_grant g
                     WHERE g.limiter = p_limiter.name AND g.credential = v_c.name AND g.at > p_now - (p_limiter.rate_seconds + p_limiter.permit_seconds) * interval '1 second') o
-                WHERE o.gone > v_spent - CASE WHEN calls = 0 THEN v_rate ELSE floor(v_rate * (1 - p_limiter.reserve)) END ORDER BY o.at LIMIT 1;
+                WHERE v_spent >= v_limit AND o.gone > v_spent - v_limit ORDER BY o.at LIMIT 1;
                 wait_seconds := greatest(
                     extract(epoch FROM v_until - p_now) + p_limiter.rate_seconds + p_limiter.permit_seconds,
                     extract(epoch FROM v_c.paced_to - p_now) - (least(p_limiter.burst, v_rate) - 1) * v_pace, 0.001);
@@ -81,9 +86,9 @@ BEGIN
         IF p_limiter.budget_units IS NOT NULL THEN
             SELECT coalesce(sum(u.units), 0) + coalesce((p_reserved ->> v_c.name)::numeric, 0) INTO v_used
             FROM livewell.limiter_usage u WHERE u.limiter = p_limiter.name AND u.credential = v_c.name AND u.since >= v_since;
-            v_budget := ARRAY(
-                SELECT least(greatest(floor((p_limiter.budget_units * s - v_used) / greatest(p_estimate, 1)::numeric), 0), 1000000)::integer
-                FROM unnest(ARRAY[p_limiter.budget_stop, p_limiter.budget_background_stop]::numeric[]) AS s);
+            units := greatest(floor(p_limiter.budget_units * p_limiter.budget_stop::numeric - v_used), 0);
+            background_units := greatest(floor(p_limiter.budget_units * p_limiter.budget_background_stop::numeric - v_used), 0);
+            v_budget := ARRAY(SELECT least(floor(n / greatest(p_estimate, 1)), 1000000)::integer FROM unnest(ARRAY[units, background_units]) AS n);
             IF v_budget[1] < calls OR v_budget[2] < background_calls THEN
                 calls := least(calls, v_budget[1]);
                 background_calls := least(background_calls, v_budget[2], calls);

@@ -14,9 +14,9 @@ DECLARE
 BEGIN
     SELECT * INTO v_limiter FROM livewell.limiter l WHERE l.name = p_limiter FOR NO KEY UPDATE;
     v_now := livewell.now();
-    v_quiet := least(greatest(p_retry_seconds, CASE WHEN p_remaining <= 0 THEN coalesce(p_reset_seconds, v_limiter.rate_seconds) END), 86400);
+    v_quiet := greatest(p_retry_seconds, CASE WHEN p_remaining <= 0 THEN coalesce(p_reset_seconds, v_limiter.rate_seconds) END);      -- NULL if it asked for none
     UPDATE livewell.limiter_credential c
-    SET quiet_until = CASE WHEN v_quiet > 0 THEN greatest(c.quiet_until, v_now + v_quiet * interval '1 second') ELSE c.quiet_until END,
+    SET quiet_until = CASE WHEN v_quiet > 0 THEN greatest(c.quiet_until, v_now + least(v_quiet, 86400) * interval '1 second') ELSE c.quiet_until END,
         learnt_calls = CASE WHEN p_limit IS NULL THEN c.learnt_calls WHEN p_limit < v_limiter.rate_calls THEN greatest(p_limit, 1) END
     WHERE c.limiter = p_limiter AND c.name = p_credential;
     RETURN FOUND;

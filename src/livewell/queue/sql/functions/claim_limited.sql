@@ -26,6 +26,8 @@ DECLARE
     v_credential text;                  -- the credential with the most room
     v_background integer;               -- and what lane 1 may use of it
     v_most      integer := 0;
+    v_units     bigint[];               -- what the budget leaves, for lane 0 and for lane 1
+    v_unit      bigint;                 -- what this job is expected to use
     v_wait      float8;
     v_reason    text;
     v_per_key   integer;
@@ -34,10 +36,12 @@ DECLARE
     v_taken     bigint[] := '{}';
     v_calls     bigint[] := '{}';       -- for each taken job the place of its call's first job in v_taken
     v_keys      text[] := '{}';         -- calls so far, by kind and key, and what they carry
+    v_reserve   bigint[] := '{}';       -- for each taken job what it is expected to use
     v_first     integer[] := '{}';
     v_load      integer[] := '{}';
     v_j         record;
     v_place     integer;
+    v_shared    boolean;                -- it fits into a call that is already going
     v_used      integer := 0;           -- calls so far
     v_full      bigint[];
     v_fence     bigint;
@@ -83,7 +87,8 @@ BEGIN
             SELECT coalesce(jsonb_object_agg(e.kind, ceil(e.units)), '{}') INTO v_estimates FROM livewell.limiter_estimate e WHERE e.limiter = v_limiter.name;
             FOR v_c IN
                 SELECT * FROM livewell.limiter_room(v_limiter, v_now, v_reserved,
-                    greatest(v_limiter.estimate_units, (SELECT max(x.value::float8) FROM jsonb_each_text(v_estimates) AS x)) * v_batch_max,
+                    CASE v_limiter.budget_unit WHEN 'calls' THEN 1
+                         ELSE least(v_limiter.estimate_units, (SELECT min(x.value::float8) FROM jsonb_each_text(v_estimates) AS x)) END,
                     ARRAY(SELECT c.name FROM livewell.limiter_credential c
                           WHERE c.limiter = v_limiter.name AND c.probe_fence IS NOT NULL
                             AND EXISTS (SELECT FROM livewell.job j WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL AND j.fence = c.probe_fence))) AS r
@@ -92,6 +97,7 @@ BEGIN
                     v_credential := v_c.credential;
                     v_most := v_c.calls;
                     v_background := v_c.background_calls;
+                    v_units := ARRAY[v_c.units, v_c.background_units];
                 END IF;
                 IF v_c.reason IS NOT NULL AND (v_reason IS NULL OR v_c.wait_seconds < v_wait) THEN
                     v_wait := v_c.wait_seconds;
@@ -114,7 +120,8 @@ BEGIN
         v_seen := livewell.limited_candidates(p_queue, p_empty AND v_round = 1 AND cardinality(v_taken) = 0, (v_room - v_used) * v_batch_max + 50, v_taken);
         EXIT WHEN cardinality(v_seen) = 0;
         FOR v_j IN
-            SELECT j.id, j.lane, j.kind, j.call_key, j.group_key, j.lost, coalesce(b.batch, 1) AS batch, row_number() OVER (PARTITION BY j.group_key ORDER BY j.lane, j.rank, j.id) AS nth
+            SELECT j.id, j.lane, j.kind, j.call_key, j.group_key, j.lost, coalesce(b.batch, 1) AS batch,
+                   coalesce(j.reserved_units, (v_estimates ->> j.kind)::float8::bigint, v_limiter.estimate_units) AS units
             FROM livewell.job j LEFT JOIN unnest(p_kinds, p_batches) AS b (kind, batch) ON b.kind = j.kind
             WHERE j.id = ANY (v_seen) ORDER BY j.lane, j.rank, j.id
         LOOP
@@ -125,7 +132,13 @@ BEGIN
             END IF;
             -- Does it fit into a call that is already going?
             v_place := CASE WHEN v_j.batch > 1 THEN array_position(v_keys, v_j.kind || E'\x01' || coalesce(v_j.call_key, '')) END;
-            IF v_place IS NOT NULL AND v_load[v_place] < v_j.batch THEN
+            v_shared := v_place IS NOT NULL AND v_load[v_place] < v_j.batch;
+            v_unit := CASE WHEN v_limiter.budget_unit = 'calls' THEN (NOT v_shared)::integer ELSE v_j.units END;
+            IF v_unit > v_units[v_j.lane + 1] THEN
+                v_reason := 'budget';
+                CONTINUE;
+            END IF;
+            IF v_shared THEN
                 v_load[v_place] := v_load[v_place] + 1;
                 v_taken := v_taken || v_j.id;
                 v_calls := v_calls || v_first[v_place]::bigint;
@@ -143,6 +156,8 @@ BEGIN
                     v_load[v_place] := 1;
                 END IF;
             END IF;
+            v_reserve := v_reserve || v_unit;
+            v_units := ARRAY[v_units[1] - v_unit, v_units[2] - v_unit];
             EXIT WHEN v_j.lost > 0;     -- it runs alone
         END LOOP;
         EXIT WHEN cardinality(v_full) = 0;
@@ -162,10 +177,8 @@ BEGIN
     UPDATE livewell.job j
     SET state = 'running', worker = p_worker, fence = v_fence + t.place, call_fence = v_fence + t.call, attempt = j.attempt + 1, started_at = v_now, deadline_at = NULL,
         credential = coalesce(v_credential, ''),
-        reserved_units = CASE WHEN v_limiter.budget_units IS NULL THEN NULL
-                              WHEN v_limiter.budget_unit = 'calls' THEN (t.call = t.place)::integer
-                              ELSE coalesce((v_estimates ->> j.kind)::float8::bigint, v_limiter.estimate_units) END
-    FROM unnest(v_taken, v_calls) WITH ORDINALITY AS t (id, call, place)
+        reserved_units = CASE WHEN v_limiter.budget_units IS NOT NULL THEN t.units ELSE j.reserved_units END
+    FROM unnest(v_taken, v_calls, v_reserve) WITH ORDINALITY AS t (id, call, units, place)
     WHERE j.id = t.id
     RETURNING 'claimed', j.id, j.fence, j.attempt, j.max_attempts, j.lost, j.lane, j.rank, j.queue, j.kind, j.payload::text, j.unique_key, j.group_key, j.trace,
               j.call_fence, j.call_key, j.credential, CASE WHEN v_limiter.rate_calls IS NOT NULL THEN v_limiter.permit_seconds END, NULL::float8, NULL::text;
