@@ -30,6 +30,7 @@ from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition, define
 from livewell.queue.worker.worker import Worker
 from livewell.settings import Settings
+from livewell.sync import Sync
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,6 +52,7 @@ class Livewell:
         self._database: Database | None = None
         self._enqueuer: Enqueuer | None = None
         self._nudger: Nudger | None = None
+        self._sync = Sync(self)
 
     @property
     def settings(self) -> Settings:
@@ -229,6 +231,11 @@ class Livewell:
     def admin(self) -> QueueAdmin:
         """Look at queues, jobs and dead letters, and mend them."""
         return QueueAdmin(self.database, self.nudger)
+
+    @property
+    def sync(self) -> Sync:
+        """The same for blocking code: `with app.sync:`, `app.sync.enqueue(task, …)`; see docs/howto/blocking_code.md."""
+        return self._sync
 
     # -- using -------------------------------------------------------------------------------------------------------
 

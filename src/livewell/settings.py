@@ -130,6 +130,7 @@ class Settings(BaseSettings):
     connect_timeout_seconds: _Number = _bounded(
         5, 1, 60, "How long opening one connection may take; libpq counts whole seconds, and at least 2."
     )
+    sync_wait_seconds: _Number = _bounded(60, 0.1, 3600, "How long a call through `app.sync` waits for its answer.")
 
     heartbeat_seconds: _Number = _bounded(5, 0.05, 60, "How often a worker renews its lease.")
     lease_seconds: _Number = _bounded(

@@ -42,6 +42,11 @@ def test_a_rolled_back_order_leaves_no_job(livewell_dsn: str) -> None:
     assert "[(1, 1)]" in run(["examples/transactional_enqueue.py"], livewell_dsn).stdout
 
 
+def test_the_refused_sign_up_leaves_no_job(livewell_dsn: str) -> None:
+    """Three of four requests commit, and one job is delayed."""
+    assert "jobs: ['delayed', 'ready', 'ready', 'ready']" in run(["examples/blocking_code.py"], livewell_dsn).stdout
+
+
 def test_the_example_of_testing_passes(livewell_server: str) -> None:
     """A user's test with the shipped fixtures passes in a pytest run of its own."""
     done = subprocess.run(

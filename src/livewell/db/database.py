@@ -7,6 +7,7 @@ the backend's own process id with the one the connection was told: a pooler inve
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -73,11 +74,14 @@ class Database:
         self.listen_conninfo = listen_conninfo or conninfo
         self.settings = settings
         self.address = Address(version=0, pooled=False, replica=False)
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.process = 0
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._checking: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Look at the server, refuse what cannot work, and open the pool."""
+        """Look at the server, refuse what cannot work, and open the pool. It belongs to this loop and this process from then on."""
+        self.loop, self.process = asyncio.get_running_loop(), os.getpid()
         self.address = await inspect(self.conninfo, self.settings.connect_timeout_seconds)
         if self.address.version < 150000:
             raise ConfigurationError(

@@ -1,0 +1,21 @@
+"""What people do with a queue, from blocking code."""
+
+from __future__ import annotations
+
+from livewell.queue.admin import QueueAdmin
+from livewell.sync.mirror import Mirror, blocking
+
+
+class SyncAdmin(Mirror[QueueAdmin]):
+    """`app.sync.admin`: every method of `app.admin`."""
+
+    queues = blocking(QueueAdmin.queues)
+    workers = blocking(QueueAdmin.workers)
+    pause = blocking(QueueAdmin.pause)
+    jobs = blocking(QueueAdmin.jobs)
+    job = blocking(QueueAdmin.job)
+    cancel = blocking(QueueAdmin.cancel)
+    retry = blocking(QueueAdmin.retry)
+    dead = blocking(QueueAdmin.dead)
+    edit = blocking(QueueAdmin.edit)
+    redrive = blocking(QueueAdmin.redrive)
