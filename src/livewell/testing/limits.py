@@ -3,7 +3,8 @@
 A window is half-open, [start, start + length): two calls exactly one length apart do not share one. Some fullest window
 starts at a call (move any window to the right up to its first call: it loses none), so looking at those is looking at
 all. A call is in flight over [at_ns, ended_ns), for at least one nanosecond; one that has not ended is still in flight.
-Both instants lie inside the time that the caller waited, so an overlap that is found here did happen.
+Both instants lie inside the time that the caller waited (one that its client gave up ends when the server notices), so
+an overlap of answered calls that is found here did happen.
 """
 
 from collections import defaultdict

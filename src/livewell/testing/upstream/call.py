@@ -40,7 +40,7 @@ class Call:
     connection: int = 0
     status: int = 200
     behaviour: str = ""
-    versions: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict, hash=False)
     ended_ns: int | None = None
     ending: Ending | None = None
     wire_bytes: int = 0

@@ -103,7 +103,11 @@ class FakeUpstream:
     async def _start(self) -> None:
         arguments = ["-m", "livewell.testing.upstream", str(self._path), f"--port={self.port}", f"--seed={self._seed}"]
         child = self._child = ChildProcess(arguments)
-        line = await asyncio.to_thread(lambda: child.start().wait_for("listening on", START_SECONDS_MAX))
+        try:
+            line = await asyncio.to_thread(lambda: child.start().wait_for("listening on", START_SECONDS_MAX))
+        except BaseException:
+            await asyncio.to_thread(self._close)
+            raise
         self.port = int(line.rsplit(" ", 1)[1])
         if self._limit is not None:
             await self.limit(self._limit.calls, self._limit.window_seconds)
