@@ -87,7 +87,8 @@ def test_the_upstream_can_ask_for_silence(api: QueueSession) -> None:
     worker = api.register()
     assert api.value("SELECT livewell.observe_limiter('api', '', NULL, NULL, NULL, 30)")
     [waits] = api.ask_limited(worker)
-    assert (waits.reason, waits.wait) == ("upstream", pytest.approx(30, abs=0.01))
+    assert waits.reason == "upstream"
+    assert waits.wait == pytest.approx(30, abs=0.01)
     api.advance(30.01)
     assert len(api.claim_limited(worker)) == 10
     api.value("SELECT livewell.observe_limiter('api', '', NULL, 0, 12, NULL)")
