@@ -292,7 +292,12 @@ class Exchange:
 
     def _wanted(self) -> int:
         holding = self._holding
-        if not self.claiming or holding.worker == 0 or not (self._hungry or time.monotonic() >= self._next_poll):
+        if (
+            not self.claiming
+            or not self._queues
+            or holding.worker == 0
+            or not (self._hungry or time.monotonic() >= self._next_poll)
+        ):
             return 0
         unfinished = len(holding.buffer) + len(holding.running) + (len(self._answer.claimed) if self._answer else 0)
         if self.draining and unfinished + len(holding.results) > 0:

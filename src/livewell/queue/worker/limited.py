@@ -15,6 +15,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import structlog
@@ -22,7 +23,6 @@ import structlog
 from livewell.db import Database
 from livewell.errors import DatabaseError, DatabaseUnavailable
 from livewell.model import Claimed, Permit
-from livewell.queue.task import TaskDefinition
 from livewell.queue.worker.holding import Held, Holding
 from livewell.queue.worker.slots import Slots
 
@@ -43,7 +43,8 @@ class Limited:
         database: Database,
         holding: Holding,
         queues: Sequence[str],
-        tasks: Mapping[str, TaskDefinition],
+        shared: AbstractSet[str],
+        batches: Mapping[str, int],
         slots: Slots,
         *,
         make: Callable[[Claimed, Permit], Held],
@@ -67,10 +68,9 @@ class Limited:
         self._on_suspect = on_suspect
         self._on_buried = on_buried
         self._on_unknown = on_unknown
-        lists = {name: task for name, task in tasks.items() if task.list_parameter is not None}
-        self._kinds = sorted(lists)
-        self._batches = [lists[name].policy.batch for name in self._kinds]
-        self._always = {task.policy.queue for task in lists.values()}  # jobs that share a call are picked here
+        self._shared = shared  # queues whose jobs may share a call: ours, whether they are limited or not
+        self._kinds = list(batches)
+        self._batches = list(batches.values())
         self._due: dict[str, float] = {}  # by queue; monotonic
         self._look_at = 0.0
         self._nudged: set[str] = set()  # while we were asking
@@ -95,7 +95,7 @@ class Limited:
         rows = await self._database.call(
             _LIMITED, (self._queues,)
         )  # through the pool: a worker without limited queues needs no connection here
-        names = {row[0] for row in rows} | (self._always & set(self._queues))
+        names = {row[0] for row in rows} | (self._shared & set(self._queues))
         self._due = {name: self._due.get(name, 0.0) for name in names}
         self._look_at = time.monotonic() + _LOOK_SECONDS
 

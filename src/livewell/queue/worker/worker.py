@@ -86,10 +86,12 @@ class Worker:
             on_result=self._on_result,
             stuck_threads_max=self._settings.stuck_threads_max,
         )
+        # Jobs that may share a call are picked together, by claim_limited, also in a queue without limits.
+        shared = {task.policy.queue for task in tasks.values() if task.list_parameter is not None}
         self._exchange = Exchange(
             database,
             self.holding,
-            queues,
+            [queue for queue in queues if queue not in shared],
             count,
             make=self._make,
             on_jobs=self._slots.wake,
@@ -101,7 +103,8 @@ class Worker:
             database,
             self.holding,
             queues,
-            tasks,
+            shared,
+            {name: task.policy.batch for name, task in tasks.items() if task.list_parameter is not None},
             self._slots,
             make=self._make,
             may_claim=lambda: self._exchange.may_claim,

@@ -1,0 +1,273 @@
+"""Limited queues with a real worker: concurrency, groups, rate, shared calls, permits, credentials."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+
+import pytest
+from pydantic import BaseModel
+
+from livewell import Blame, Breaker, Job, JobState, Livewell, Release, Retry, Settings
+from livewell.errors import PermitRefused
+from tests.worker.bench import Open
+
+
+@pytest.fixture
+def app() -> Livewell:
+    return Livewell(Settings())
+
+
+class Gauge:
+    """How many are inside, and the most there ever were."""
+
+    def __init__(self) -> None:
+        self.inside: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+
+    async def pass_through(self, key: str, seconds: float = 0.02) -> None:
+        self.inside[key] += 1
+        self.most[key] = max(self.most[key], self.inside[key])
+        await asyncio.sleep(seconds)
+        self.inside[key] -= 1
+
+
+async def test_a_queue_limit_holds_and_everything_is_done(app: Livewell, open_app: Open) -> None:
+    """Twenty jobs, two at a time, ten slots."""
+    gauge = Gauge()
+    app.queue("few", concurrency=2)
+
+    @app.task(queue="few")
+    async def work(n: int) -> None:
+        del n
+        await gauge.pass_through("all")
+
+    bench = await open_app(app)
+    jobs = await work.enqueue_many([{"n": n} for n in range(20)])
+    async with bench.working():
+        for job in jobs:
+            await bench.until(job.id, JobState.SUCCEEDED)
+    assert gauge.most["all"] == 2
+
+
+async def test_a_group_limit_holds_for_each_group(app: Livewell, open_app: Open) -> None:
+    """Per-user limits: two users, three each, side by side."""
+    gauge = Gauge()
+    app.queue("exports", group_limit=3)
+
+    @app.task(queue="exports")
+    async def export(user: str) -> None:
+        await gauge.pass_through(user, 0.05)
+
+    bench = await open_app(app)
+    jobs = await export.enqueue_many([{"user": user} for user in ["ann", "bob"] * 10], group=lambda a: a["user"])
+    async with bench.working():
+        for job in jobs:
+            await bench.until(job.id, JobState.SUCCEEDED)
+    assert gauge.most == {"ann": 3, "bob": 3}
+
+
+async def test_ordinary_and_limited_queues_run_side_by_side(app: Livewell, open_app: Open) -> None:
+    """A slow limited queue does not keep an ordinary one waiting."""
+    app.queue("slow", concurrency=1)
+
+    @app.task(queue="slow")
+    async def slow() -> None:
+        await asyncio.sleep(30)
+
+    @app.task()
+    async def quick() -> None:
+        pass
+
+    bench = await open_app(app)
+    await slow.enqueue()
+    job = await quick.enqueue()
+    async with bench.working() as worker:
+        await bench.until(job.id, JobState.SUCCEEDED)
+        worker.stop()
+
+
+async def test_a_rate_is_kept_and_used(app: Livewell, open_app: Open) -> None:
+    """Twenty a second in bursts of five: never more than twenty in any second."""
+    calls: list[float] = []
+    app.limiter("api", rate="20/s", burst=5, reserve=0, permit=0.05)
+    app.queue("calls", limiter="api")
+
+    @app.task(queue="calls")
+    async def call(job: Job, n: int) -> None:
+        del n
+        job.spend_permit()
+        calls.append(time.monotonic())
+
+    bench = await open_app(app)
+    jobs = await call.options(lane=0).enqueue_many([{"n": n} for n in range(60)])
+    async with bench.working():
+        for job in jobs:
+            await bench.until(job.id, JobState.SUCCEEDED)
+    assert len(calls) == 60
+    assert max(sum(at <= other < at + 1 for other in calls) for at in calls) <= 20
+
+
+class Quote(BaseModel):
+    """What one job asks for."""
+
+    symbol: str
+
+
+async def test_jobs_share_a_call_and_each_has_its_outcome(app: Livewell, open_app: Open) -> None:
+    """Five symbols, one call; one of them is refused alone."""
+    sizes: list[int] = []
+    app.limiter("api", rate="100/s", budget="1000 calls/day")
+    app.queue("quotes", limiter="api", attempts=1)
+
+    @app.task(queue="quotes", batch=50)
+    async def refresh(quotes: list[Quote], jobs: list[Job]) -> list[Exception | None]:
+        sizes.append(len(quotes))
+        assert [job.credential for job in jobs] == [None] * len(quotes)
+        return [ValueError("no such symbol") if quote.symbol == "???" else None for quote in quotes]
+
+    bench = await open_app(app)
+    symbols = ["AAPL", "MSFT", "???", "NVDA", "TSLA"]
+    jobs = await refresh.enqueue_many([{"symbol": s} for s in symbols], unique_key=lambda a: a["symbol"])
+    async with bench.working():
+        for job, symbol in zip(jobs, symbols, strict=True):
+            await bench.until(job.id, JobState.FAILED if symbol == "???" else JobState.SUCCEEDED)
+    assert sizes == [5]
+    assert await bench.scalar("SELECT sum(units) FROM livewell.limiter_usage") == 1
+
+
+async def test_a_batch_task_needs_no_limiter(app: Livewell, open_app: Open) -> None:
+    """In an ordinary queue it also takes a list; a payload that no longer fits is refused alone."""
+    seen: list[str] = []
+
+    @app.task(batch=10, attempts=1)
+    async def refresh(quotes: list[Quote]) -> None:
+        seen.extend(quote.symbol for quote in quotes)
+
+    bench = await open_app(app)
+    jobs = await refresh.enqueue_many([{"symbol": "A"}, {"symbol": "B"}])
+    await bench.app.database.call("UPDATE livewell.job SET payload = '{}' WHERE id = %s", (jobs[1].id,))
+    async with bench.working():
+        await bench.until(jobs[0].id, JobState.SUCCEEDED)
+        dead = await bench.until(jobs[1].id, JobState.FAILED)
+    assert (seen, dead["reason"]) == (["A"], "payload")
+
+
+async def test_more_permits_inside_a_job(app: Livewell, open_app: Open) -> None:
+    """Three pages, three permits; more than can ever go at once is refused and not waited for."""
+    refused: list[str] = []
+    app.limiter("api", rate="50/s", burst=5, reserve=0)
+    app.queue("pages", limiter="api")
+
+    @app.task(queue="pages")
+    async def crawl(job: Job) -> None:
+        for _ in range(2):
+            await job.permit()
+            job.spend_permit()
+        try:
+            await job.permit(6)
+        except PermitRefused as error:
+            refused.append(str(error))
+
+    bench = await open_app(app)
+    job = await crawl.enqueue()
+    async with bench.working():
+        await bench.until(job.id, JobState.SUCCEEDED)
+    assert await bench.scalar("SELECT sum(calls) FROM livewell.limiter_grant") == 3
+    assert "never lets more than 5 go at once" in refused[0]
+
+
+async def test_credentials_come_with_the_claim(app: Livewell, open_app: Open) -> None:
+    """Both are used."""
+    seen: set[str | None] = set()
+    app.limiter("api", rate="4/min", burst=2, reserve=0, credentials=["one", "two"])
+    app.queue("calls", limiter="api")
+
+    @app.task(queue="calls")
+    async def call(job: Job, n: int) -> None:
+        del n
+        seen.add(job.credential)
+
+    bench = await open_app(app)
+    jobs = await call.enqueue_many([{"n": n} for n in range(4)])
+    async with bench.working():
+        for job in jobs:
+            await bench.until(job.id, JobState.SUCCEEDED)
+    assert seen == {"one", "two"}
+
+
+async def test_the_upstreams_failures_open_the_breaker_and_burn_no_attempts(app: Livewell, open_app: Open) -> None:
+    """Two failures in a row: what waits is not even claimed."""
+    calls: list[int] = []
+    app.limiter("api", breaker=Breaker(in_row=2))
+    app.queue("calls", limiter="api", concurrency=1)
+
+    @app.task(queue="calls")
+    async def call(n: int) -> None:
+        calls.append(n)
+        raise Retry("503", after="1h", blame=Blame.UPSTREAM)
+
+    bench = await open_app(app)
+    jobs = await call.enqueue_many([{"n": n} for n in range(5)])
+    async with bench.working():
+        for job in jobs[:2]:
+            await bench.until(job.id, JobState.DELAYED)
+        assert await bench.scalar("SELECT breaker FROM livewell.limiter_credential") == "open"
+        await asyncio.sleep(0.3)  # nothing may happen, and there is nothing to wait for
+    assert calls == [0, 1]
+    assert [(await bench.app.admin.job(job.id))["attempt"] for job in jobs[2:]] == [0, 0, 0]
+
+
+async def test_a_permit_that_came_too_late_is_burnt_and_the_job_goes_back(app: Livewell, open_app: Open) -> None:
+    """The handler dawdled: nobody is called, no attempt is counted, and the next permit does it."""
+    runs: list[int] = []
+    app.limiter("api", rate="20/s", permit=0.1)
+    app.queue("calls", limiter="api")
+
+    @app.task(queue="calls")
+    async def call(job: Job) -> None:
+        runs.append(job.attempt)
+        if len(runs) == 1:
+            await asyncio.sleep(0.15)
+        job.spend_permit()
+
+    bench = await open_app(app)
+    job = await call.enqueue()
+    async with bench.working():
+        await bench.until(job.id, JobState.SUCCEEDED)
+    assert runs == [1, 1]
+    assert await bench.scalar("SELECT sum(calls) FROM livewell.limiter_grant") == 2
+
+
+async def test_release_is_nobodys_fault(app: Livewell, open_app: Open) -> None:
+    """Handed back without an attempt, for later."""
+
+    @app.task()
+    async def not_now() -> None:
+        raise Release("the market is closed", after="1h")
+
+    bench = await open_app(app)
+    job = await not_now.enqueue()
+    async with bench.working():
+        record = await bench.until(job.id, JobState.DELAYED)
+    assert (record["attempt"], record["error"]) == (0, "the market is closed")
+
+
+async def test_a_worker_that_stops_hands_limited_jobs_back(app: Livewell, open_app: Open) -> None:
+    """At once, not when the lease runs out (Q13)."""
+    started = asyncio.Event()
+    app.queue("few", concurrency=2)
+
+    @app.task(queue="few")
+    async def work() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    bench = await open_app(app)
+    job = await work.enqueue()
+    async with bench.working() as worker:
+        await asyncio.wait_for(started.wait(), 10)
+        worker.stop()
+        worker.stop()
+    assert await bench.state(job.id) == JobState.READY
