@@ -21,7 +21,7 @@ from livewell.duration import Duration, seconds
 from livewell.errors import ConfigurationError, LivewellError, UnknownLimiter, UnknownTask
 from livewell.limits.limiter import Breaker, Limiter
 from livewell.limits.limiter import read as read_limits
-from livewell.model import Backoff, Enqueued, Lane, QueuePolicy, TaskPolicy
+from livewell.model import Backoff, Enqueued, JobState, Lane, QueuePolicy, TaskPolicy
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.batch import Batch
 from livewell.queue.enqueue import Enqueuer, Request
@@ -294,6 +294,20 @@ class Livewell:
         self.database  # noqa: B018 - raises when the app is not open
         assert self._enqueuer is not None  # noqa: S101 - set together with the database
         return await self._enqueuer.reserve(n)
+
+    async def follow(self, job_id: int, *, every: float = 0.5) -> AsyncIterator[dict[str, Any]]:
+        """The job's record whenever its state, progress or note has changed, until it has ended: `async for record in app.follow(id)`."""
+        admin = self.admin
+        last: tuple[Any, ...] | None = None
+        while True:
+            record = await admin.job(job_id)
+            seen = tuple(record[name] for name in ("state", "attempt", "progress", "progress_note"))
+            if seen != last:
+                yield record
+            if record["state"] in (JobState.SUCCEEDED, JobState.CANCELLED, JobState.FAILED):
+                return
+            last = seen
+            await asyncio.sleep(every)
 
     def worker(
         self,

@@ -274,3 +274,24 @@ async def test_a_worker_whose_process_has_no_memory_left_ends(
     await greedy.enqueue()
     with pytest.raises(LivewellError, match="ran out of memory"):
         await asyncio.wait_for(running, 20)
+
+
+async def test_whoever_follows_a_job_sees_its_progress_and_its_end(open_app: Open) -> None:
+    """Q9: each change once, in order, until it has ended."""
+    app = Livewell(Settings())
+    seen = asyncio.Event()
+
+    @app.task()
+    async def count(job: Job) -> None:
+        job.progress(40, "nearly")
+        await asyncio.wait_for(seen.wait(), 20)
+
+    bench = await open_app(app)
+    enqueued = await count.enqueue()
+    records: list[tuple[str, int, str | None]] = []
+    async with bench.working():
+        async for record in app.follow(enqueued.id, every=0.02):
+            records.append((record["state"], record["progress"], record["progress_note"]))
+            if record["progress"] == 40:
+                seen.set()
+    assert records[-2:] == [("running", 40, "nearly"), ("succeeded", 100, None)]

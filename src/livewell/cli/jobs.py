@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ _CANCELLED = {
 
 @group("jobs")
 def jobs() -> None:
-    """List jobs, show one, cancel or run it now."""
+    """List jobs, show one, ask why it waits, cancel or run it now."""
 
 
 @jobs.command("list")
@@ -80,6 +81,24 @@ def show(*, job_id: int, reveal: bool, as_json: bool) -> None:
 
     record, now = with_app(fetch)
     print_record(record, now, as_json=as_json, reveal=reveal)
+
+
+@jobs.command("why")
+@ID
+@AS_JSON
+@click.pass_context
+def why(ctx: click.Context, *, job_id: int, as_json: bool) -> None:
+    """Say why a job is not running.
+
+    Exit 1 when there is no such job.
+    """
+    answer = administer(lambda admin: admin.why(job_id))
+    if as_json:
+        print_json({**asdict(answer), "words": answer.words})
+    else:
+        click.echo(f"job {job_id}: {answer.words}")
+    if answer.reason == "unknown":
+        ctx.exit(PROBLEM)
 
 
 @jobs.command("cancel")

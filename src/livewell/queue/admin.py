@@ -10,6 +10,7 @@ from livewell.errors import InvalidOption, JobNotFound, UnknownQueue
 from livewell.model import Cancelled, JobState
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import encode_json
+from livewell.queue.why import Why
 
 Record = dict[str, Any]
 
@@ -56,6 +57,11 @@ class QueueAdmin:
                 f"job {job_id}: no live job, dead letter or finished job has that id (history is kept for some days)"
             )
         return rows[0]
+
+    async def why(self, job_id: int) -> Why:
+        """Why a job is not running: the first thing that stands in its way; .words says it in a sentence."""
+        rows = await self._database.call("SELECT * FROM livewell.why_job(%s)", (job_id,))
+        return Why(job_id, *rows[0])
 
     async def cancel(self, job_id: int) -> Cancelled:
         """Cancel a waiting job at once, or ask the worker of a running one."""

@@ -14,6 +14,7 @@ class SyncAdmin(Mirror[QueueAdmin]):
     pause = blocking(QueueAdmin.pause)
     jobs = blocking(QueueAdmin.jobs)
     job = blocking(QueueAdmin.job)
+    why = blocking(QueueAdmin.why)
     cancel = blocking(QueueAdmin.cancel)
     retry = blocking(QueueAdmin.retry)
     dead = blocking(QueueAdmin.dead)
