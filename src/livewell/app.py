@@ -342,13 +342,18 @@ class Livewell:
             worker.stop()
             await running
 
-    async def _submit(self, requests: Sequence[Request], tx: Transaction | Foreign | None) -> list[Enqueued]:
+    async def _submit(
+        self, requests: Sequence[Request], tx: Transaction | Foreign | None, payloads: Sequence[str] | None = None
+    ) -> list[Enqueued]:
         self.database  # noqa: B018 - raises when the app is not open
         assert self._enqueuer is not None  # noqa: S101 - set together with the database
         queues = {request.queue for request in requests}
         for queue in queues - self._declared:
             await self._declare(queue)
-        answers = await self._enqueuer.enqueue(requests, tx=tx)
+        if payloads is None:
+            answers = await self._enqueuer.enqueue(requests, tx=tx)
+        else:
+            answers = await self._enqueuer.enqueue_alike(requests[0], payloads, tx=tx)
         for queue in queues:
             if tx is None:
                 self.nudger.nudge(queue)

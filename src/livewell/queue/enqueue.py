@@ -10,7 +10,7 @@ import asyncio
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,8 @@ from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption
 from livewell.model import Answer, Enqueued, Policy
 
 _ENQUEUE = "SELECT * FROM livewell.enqueue_jobs(%s::jsonb, %s)"
+_PLAIN = "SELECT livewell.enqueue_plain(%s, %s, %s::bigint[], %s::jsonb, %s, %s, %s, %s, %s, %s)"
+_PLAIN_FROM = 8  # jobs; fewer are not worth a second kind of statement
 _BLOCK = 64
 _DELAY_SECONDS_MAX = 366 * 86400
 _TRIES = 4
@@ -44,6 +46,12 @@ class Request:
     call_key: str | None = None
     batch_id: int | None = None
     units: int | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Nothing but a payload sets it apart from others of its kind."""
+        particular = (self.id, self.unique_key, self.group_key, self.call_key, self.batch_id, self.units)
+        return all(value is None for value in particular)
 
     def check(self) -> None:
         """Refuse what the database would refuse, with the value and what is allowed."""
@@ -99,9 +107,7 @@ class Enqueuer:
         """Enqueue all or none; the answers are in the order of the requests."""
         if not requests:
             return []
-        limit = self._database.settings.enqueue_batch_max
-        if len(requests) > limit:
-            raise InvalidOption(f"{len(requests):,} jobs in one call: at most {limit:,} (LIVEWELL_ENQUEUE_BATCH_MAX)")
+        self.bound(len(requests))
         for request in requests:
             request.check()
         fresh = iter(await self._ids(sum(request.id is None for request in requests)))
@@ -111,6 +117,41 @@ class Enqueuer:
         if tx is None:
             return await self._on_our_own(ids, requests, again=again)
         return await self._in_transaction(ids, requests, tx, again=again)
+
+    async def enqueue_alike(
+        self, one: Request, payloads: Sequence[str], *, tx: Transaction | Foreign | None = None
+    ) -> list[Enqueued]:
+        """Enqueue jobs that differ from `one` only in their payload; in the order of the payloads."""
+        if len(payloads) < _PLAIN_FROM or not one.plain:
+            return await self.enqueue([replace(one, payload=payload) for payload in payloads], tx=tx)
+        self.bound(len(payloads))
+        one.check()
+        ids = await self._ids(len(payloads))
+        params = [
+            one.queue,
+            one.kind,
+            f"{{{','.join(map(str, ids))}}}",
+            f"[{','.join(payloads)}]",
+            one.lane,
+            one.priority,
+            one.delay_seconds or None,
+            one.run_at,
+            one.max_attempts,
+        ]
+        if tx is not None:
+            await _fetch(tx, _PLAIN, [*params, False])
+        else:
+            for left in reversed(range(_TRIES)):
+                _, certain = await self._try(_PLAIN, [*params, left < _TRIES - 1], left=left)
+                if certain:
+                    break
+        return [Enqueued(Answer.INSERTED, job_id) for job_id in ids]
+
+    def bound(self, n: int) -> None:
+        """Refuse more jobs than one statement may carry."""
+        limit = self._database.settings.enqueue_batch_max
+        if n > limit:
+            raise InvalidOption(f"{n:,} jobs in one call: at most {limit:,} (LIVEWELL_ENQUEUE_BATCH_MAX)")
 
     async def reserve(self, n: int) -> list[int]:
         """Ids for n jobs that will be enqueued with them, and can be sent again after an unknown outcome."""

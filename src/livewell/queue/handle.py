@@ -29,8 +29,10 @@ R = TypeVar("R")
 class Submit(Protocol):
     """Takes requests to the database: Livewell provides it."""
 
-    def __call__(self, requests: Sequence[Request], tx: Transaction | Foreign | None) -> Awaitable[list[Enqueued]]:
-        """Enqueue all or none."""
+    def __call__(
+        self, requests: Sequence[Request], tx: Transaction | Foreign | None, payloads: Sequence[str] | None = None
+    ) -> Awaitable[list[Enqueued]]:
+        """Enqueue all or none; with payloads, that many jobs like the one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,10 @@ class Task(Generic[P, R]):
         """Enqueue one job per set of arguments, all or none, in one statement. Keys may be made from the arguments: unique_key=lambda a: a["symbol"]."""
         keys = {"unique_key": unique_key, "group_key": group, "call_key": call_key}
         given = {name: key for name, key in keys.items() if key is not None}
+        if not given:
+            encode, bytes_max = self.definition.encode, self._payload_bytes_max()
+            payloads = [encode(arguments, bytes_max) for arguments in many]
+            return await self._submit([self._alike("null")], tx, payloads) if payloads else []
         return await self._submit(
             [
                 self.request(arguments, {name: _made(key, arguments) for name, key in given.items()})
@@ -142,13 +148,16 @@ class Task(Generic[P, R]):
 
     def request(self, arguments: dict[str, Any], keys: dict[str, Any] | None = None) -> Request:
         """What would be enqueued: checked, and nothing sent."""
+        return self._alike(self.definition.encode(arguments, self._payload_bytes_max()), keys)
+
+    def _alike(self, payload: str, keys: dict[str, Any] | None = None) -> Request:
         policy, options = self.definition.policy, self._options
         if keys:
             options = replace(options, **keys)
         return Request(
             queue=policy.queue,
             kind=self.definition.name,
-            payload=self.definition.encode(arguments, self._payload_bytes_max()),
+            payload=payload,
             unique_key=options.unique_key,
             group_key=options.group_key,
             lane=policy.lane if options.lane is None else options.lane,

@@ -38,9 +38,16 @@ class TaskDefinition:
     def encode(self, arguments: dict[str, Any], bytes_max: int) -> str:
         """Check the arguments against the signature and write them as JSON that Postgres accepts."""
         try:
-            model = self.arguments(**arguments)
+            model = self.arguments.__pydantic_validator__.validate_python(arguments)
         except ValidationError as error:
             raise InvalidPayload(f"task {self.name}: {explain(error)}") from None
+        try:
+            # Written by pydantic itself: 2 µs instead of 12. What it writes and Postgres does not take is rare, and looked at more closely.
+            written = self.arguments.__pydantic_serializer__.to_json(model, by_alias=False)
+        except ValueError:
+            written = b"NaN"
+        if len(written) <= bytes_max and not _suspicious(written):
+            return written.decode()
         return encode_json(f"task {self.name}", model.model_dump(mode="json", by_alias=False), bytes_max)
 
     def decode(self, payload: str) -> dict[str, Any]:
@@ -141,6 +148,11 @@ def encode_json(what: str, value: object, bytes_max: int) -> str:
             f"{what}: the payload has {size:,} bytes; {bytes_max:,} are allowed. Store the data and pass its key"
         )
     return text
+
+
+def _suspicious(written: bytes) -> bool:
+    """Perhaps not JSON as Postgres takes it."""
+    return b"NaN" in written or b"Infinity" in written or b"\\u0000" in written
 
 
 def _has_nul(value: object) -> bool:

@@ -1,9 +1,9 @@
--- Put many jobs of one kind into the queue that differ only in their payload and need no key: one statement over two arrays.
+-- Put many jobs of one kind into the queue that differ only in their payload and need no key: one statement over an array of ids and a JSON array of payloads, in the same order.
 --
 -- Called by: enqueue_many, for jobs without unique key, group, call key and batch.
 -- A retried call finds its ids taken; what has ended meanwhile is looked for only then (p_again).
 CREATE OR REPLACE FUNCTION livewell.enqueue_plain(
-    p_queue text, p_kind text, p_ids bigint[], p_payloads jsonb[], p_lane integer, p_priority integer, p_delay_seconds float8, p_run_at timestamptz, p_max_attempts integer, p_again boolean)
+    p_queue text, p_kind text, p_ids bigint[], p_payloads jsonb, p_lane integer, p_priority integer, p_delay_seconds float8, p_run_at timestamptz, p_max_attempts integer, p_again boolean)
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
@@ -20,7 +20,7 @@ BEGIN
     INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, priority, lane, queue, kind, payload)
     SELECT g.id, (extract(epoch FROM greatest(v_due, v_now)) * 1000)::bigint - p_priority * 60000, v_due, v_now,
            CASE WHEN v_due > v_now THEN 'delayed' ELSE 'ready' END::livewell.job_state, v_attempts, p_priority, p_lane, p_queue, p_kind, g.payload
-    FROM unnest(p_ids, p_payloads) AS g (id, payload)
+    FROM ROWS FROM (unnest(p_ids), jsonb_array_elements(p_payloads)) AS g (id, payload)
     WHERE NOT p_again OR NOT (EXISTS (SELECT FROM livewell.job_history h WHERE h.id = g.id) OR EXISTS (SELECT FROM livewell.dead_job d WHERE d.id = g.id))
     ON CONFLICT (id) DO NOTHING;
 END
