@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,8 @@ def queue(
     if listing:
         print_json({"lines": module.LINE_NAMES, "peers": module.PEER_NAMES})
         return
+    for number in (signal.SIGINT, signal.SIGTERM):  # both end it as Ctrl-C does: without a server left behind
+        signal.signal(number, signal.default_int_handler)
     sizes = _module("bench.sizes").Sizes().scaled(scale)
     document = module.run(
         pairs=pairs,
