@@ -16,7 +16,7 @@ from typing import Any
 
 import asyncpg
 from pgqueuer.core.qm import QueueManager
-from pgqueuer.db import AsyncpgPoolDriver
+from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 from pgqueuer.queries import Queries
 from pgqueuer.types import QueueExecutionMode
 
@@ -32,9 +32,11 @@ _POOL = 4
 
 
 @asynccontextmanager
-async def _queries(dsn: str, size: int = 1) -> AsyncIterator[Any]:
-    async with asyncpg.create_pool(dsn, min_size=size, max_size=size) as pool:
-        yield Queries(AsyncpgPoolDriver(pool))
+async def _queries(dsn: str) -> AsyncIterator[Any]:
+    """One connection, without a pool: that resets a connection after every use, which costs an enqueuer a round trip and four statements."""
+    connection = await asyncpg.connect(dsn)
+    yield Queries(AsyncpgDriver(connection))
+    await connection.close()
 
 
 async def install(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +85,8 @@ async def work(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     pause = options.get("sleep_ms", 0) / 1000
     slots = options.get("slots")
     done = 0
-    async with _queries(dsn, _POOL) as queries:
+    async with asyncpg.create_pool(dsn, min_size=_POOL, max_size=_POOL) as pool:
+        queries = Queries(AsyncpgPoolDriver(pool))
         manager = QueueManager(queries)
 
         @manager.entrypoint("noop")  # type: ignore[untyped-decorator] # PgQueuer is not followed by mypy, see pyproject
