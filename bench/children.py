@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import tempfile
 import threading
@@ -30,7 +31,8 @@ class Child:
         self._title = f"{system.name} {verb}"
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
         self._process = subprocess.Popen(
-            [*system.command, verb, dsn, json.dumps(options)],
+            [*system.command, verb, json.dumps(options)],
+            env=os.environ | {"BENCH_DSN": dsn},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

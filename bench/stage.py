@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -55,8 +56,8 @@ class Stage:
 
 
 def perform(verbs: dict[str, Verb]) -> None:
-    """The whole of a child program: `python -m bench.peers.x VERB DSN OPTIONS`."""
-    verb, dsn, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+    """The whole of a child program: `python -m bench.peers.x VERB OPTIONS`; the database is in BENCH_DSN, for arguments can be read by everybody."""
+    verb, dsn, options = sys.argv[1], os.environ["BENCH_DSN"], json.loads(sys.argv[2])
     _say({"answer": uvloop.run(_call(verbs[verb], dsn, options))})
 
 

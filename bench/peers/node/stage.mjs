@@ -46,7 +46,7 @@ export async function timed(jobs, act) {
 }
 
 export async function perform(verbs) {
-  const [verb, dsn, options] = process.argv.slice(2);
-  const answer = await verbs[verb](dsn, JSON.parse(options));
+  const [verb, options] = process.argv.slice(2);
+  const answer = await verbs[verb](process.env.BENCH_DSN, JSON.parse(options));
   process.stdout.write(JSON.stringify({ answer }) + "\n", () => process.exit(0));
 }
