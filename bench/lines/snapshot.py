@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import psycopg
 
-from bench.children import Crew, crew
+from bench.children import ChildFailed, Crew, crew
 from bench.line import Check, Contender, Lab, Line
 from bench.measure import Figures, installed
 from bench.payload import PAYLOAD
@@ -39,11 +39,13 @@ def _measure(lab: Lab) -> Figures:
         crew(LIVEWELL, database.dsn) as worker,
     ):
         worker.go()
+        _drain(feeder, worker, lab.sizes.jobs)  # a cold start would make the pace before look low, and the ratio good
         before = statistics.median(_drain(feeder, worker, lab.sizes.jobs) for _ in range(_DRAINS))
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         reader.execute("SELECT count(*) FROM livewell.queue")
         load = _load(feeder, worker, lab.sizes.snapshot_seconds)
         held = statistics.median(_drain(feeder, worker, lab.sizes.jobs) for _ in range(_DRAINS))
+        _require_held(feeder, reader.info.backend_pid)
         reader.rollback()
         worker.stop()
     return {
@@ -52,6 +54,12 @@ def _measure(lab: Lab) -> Figures:
         "before_jobs_per_second": before,
         "load_jobs_per_second": load,
     }
+
+
+def _require_held(feeder: Connection, pid: int) -> None:
+    """A snapshot that was gone before the end would make the figure worthless."""
+    if not _one(feeder, "SELECT count(*) FROM pg_stat_activity WHERE pid = %s AND backend_xmin IS NOT NULL", pid):
+        raise ChildFailed("bench: old-snapshot: the snapshot was not held until the end")
 
 
 def _drain(feeder: Connection, worker: Crew, jobs: int) -> float:
