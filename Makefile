@@ -28,7 +28,7 @@ check: $(READY)         ## linters, types, layers, SQL
 faults: $(READY)        ## the whole fault campaign, one JSON line per code (ARGS="F-A2 F-B1")
 	$(BIN)/python -m tests.faults.campaign $(ARGS)
 
-bench: $(READY)         ## the queue beside PgQueuer, in one run
+bench: $(READY)         ## the queue beside its peers, in one run (ARGS="--lines drain,idle --pairs 3")
 	$(BIN)/livewell bench queue $(ARGS)
 
 lock:                   ## after changing dependencies

@@ -1,89 +1,68 @@
-"""The queue beside its peers, in one run on one machine: `livewell bench queue --json`.
+"""The queue beside its peers, in one run on one machine: `livewell bench queue`. What each line is: docs/reference/bench.md.
 
-Pairs alternate, each drain in a process and a database of its own, on an embedded server with fsync and synchronous_commit on. Only ratios within one run mean
-anything: a line is met when the lower quartile of the ratios is at or above its bound.
+lines/     what is measured, one file per line or small family        peers/    who else, one file each
+runner     alternating pairs                                          report    medians, ratios, verdicts
+server     the server and its databases                               children  measured processes; stage is their end
 """
 
 from __future__ import annotations
 
-import json
-import secrets
-import statistics
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
+import os
+import platform
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from livewell.db import embedded, scratch
+from bench import report, runner, server
+from bench.limit import limit
+from bench.line import Lab, Line
+from bench.lines import LINES
+from bench.peers.found import NAMES, find
+from bench.sizes import Sizes
 
-BOUND_PGQUEUER = 3.0
-_CHILD_SECONDS_MAX = 300
+LINE_NAMES = tuple(line.name for line in LINES)
+PEER_NAMES = NAMES
 
 
-def run(*, jobs: int, pairs: int, say: Callable[[str], None]) -> dict[str, Any]:
+def run(
+    *,
+    pairs: int,
+    say: Callable[[str], None],
+    lines: Sequence[str] = LINE_NAMES,
+    peers: Sequence[str] = PEER_NAMES,
+    sizes: Sizes | None = None,
+) -> dict[str, Any]:
     """Measure and compare."""
-    with tempfile.TemporaryDirectory(prefix="livewell-bench-") as folder:
-        Path(folder).chmod(0o755)
-        server = embedded.start(Path(folder) / "server", parameters={"max_wal_size": "4GB"})
-        try:
-            return _compare(server.dsn, jobs, pairs, say)
-        finally:
-            embedded.stop(Path(folder) / "server", mode="immediate")
-
-
-def _compare(dsn: str, jobs: int, pairs: int, say: Callable[[str], None]) -> dict[str, Any]:
-    ours: list[dict[str, Any]] = []
-    theirs: list[dict[str, Any]] = []
-    for pair in range(pairs):
-        order = [("drain_livewell", ours), ("drain_pgqueuer", theirs)]
-        for module, results in order if pair % 2 == 0 else reversed(order):
-            results.append(_drain(dsn, module, jobs))
-            say(f"pair {pair + 1} of {pairs}: {module[6:]:9} {results[-1]['jobs_per_second']:>9,.0f} jobs/s")
-    limit = _drain(dsn, "drain_limit", jobs)
-    say(f"limit: the SQL alone, one connection {limit['jobs_per_second']:>9,.0f} jobs/s")
-    ratios = [a["jobs_per_second"] / b["jobs_per_second"] for a, b in zip(ours, theirs, strict=True)]
-    quartile = statistics.quantiles(ratios, n=4)[0] if len(ratios) > 1 else ratios[0]
+    sizes = sizes or Sizes()
+    chosen = [line for line in LINES if line.name in lines]
+    missing = {line.name: reason for line in chosen if (reason := line.missing()) is not None}
+    for name, reason in missing.items():
+        say(f"{name}: not measured: {reason}")
+    found = find(peers, say)
+    with server.start() as started:
+        lab = Lab(started, sizes, found, say)
+        measured, failed = runner.run(lab, [line for line in chosen if line.name not in missing], pairs)
+        bare = limit(started, sizes.jobs)
+        say(f"limit: the SQL alone, one connection {bare['jobs_per_second']:>9,.0f} jobs/s")
+        version = started.version()
     return {
-        "results": _medians(ours),
-        "peers": {"pgqueuer": _medians(theirs)},
-        "limit": limit,
-        "ratios": {
-            "pgqueuer": {
-                "each": ratios,
-                "median": statistics.median(ratios),
-                "lower_quartile": quartile,
-                "bound": BOUND_PGQUEUER,
-            }
-        },
-        "met": {"drain_vs_pgqueuer": quartile >= BOUND_PGQUEUER},
-        "jobs": jobs,
+        **report.report(chosen, measured, found.skipped),
+        "limit": bare,
+        "not_measured": missing | failed,
+        "peers_skipped": found.skipped,
         "pairs": pairs,
+        "sizes": {name: getattr(sizes, name) for name in sizes.__slots__},
+        "machine": {
+            "cores": os.cpu_count(),
+            "load": os.getloadavg(),
+            "postgres": version,
+            "python": platform.python_version(),
+        },
     }
 
 
-def _drain(dsn: str, module: str, jobs: int) -> dict[str, Any]:
-    name = f"bench_{secrets.token_hex(4)}"
-    child_dsn = scratch.create(dsn, name)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", f"bench.{module}", child_dsn, str(jobs)],
-            capture_output=True,
-            text=True,
-            timeout=_CHILD_SECONDS_MAX,
-            check=False,
-            cwd=Path(__file__).parent.parent,
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"bench.{module} failed:\n{done.stderr[-2000:]}")
-        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        if answer["jobs"] != jobs:
-            raise RuntimeError(f"bench.{module} finished {answer['jobs']} of {jobs} jobs")
-        return answer
-    finally:
-        scratch.drop(dsn, name)
-
-
-def _medians(results: list[dict[str, Any]]) -> dict[str, float]:
-    return {key: round(statistics.median(result[key] for result in results), 3) for key in results[0]}
+def table(document: dict[str, Any]) -> list[list[str]]:
+    """The rows to print: line, ours, peer, ratio, bound, met."""
+    lines: list[Line] = [
+        line for line in LINES if line.name in document["results"] or line.name in document["not_measured"]
+    ]
+    return report.rows(lines, document)

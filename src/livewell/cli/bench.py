@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import json
+import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from livewell.cli.command import Group
-from livewell.errors import LivewellError
+from livewell.cli.output import AS_JSON, Column, print_json, print_table
+from livewell.errors import ConfigurationError, LivewellError
 
 
 @click.group("bench", cls=Group)
@@ -20,15 +22,76 @@ def bench() -> None:
 
 
 @bench.command("queue")
-@click.option(
-    "--jobs", type=click.IntRange(5000, 1_000_000), default=20_000, show_default=True, help="A multiple of 5,000."
-)
+@click.option("--lines", metavar="NAME,…", help="Only these lines; --list shows which there are.")
+@click.option("--peers", metavar="NAME,…", help="Only these peers.")
+@click.option("--jobs", type=click.IntRange(1, 1_000_000), metavar="N", help="Jobs of a drain, instead of 20,000.")
 @click.option("--pairs", type=click.IntRange(1, 50), default=5, show_default=True, help="Alternating pairs of runs.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def queue(*, jobs: int, pairs: int, as_json: bool) -> None:
-    """Drain no-op jobs with one worker process, beside PgQueuer at its best settings."""
-    comparison = _module("bench.queue").run(jobs=jobs, pairs=pairs, say=lambda line: click.echo(line, err=True))
-    click.echo(json.dumps(comparison, indent=None if as_json else 2))
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.0001, 1),
+    default=1.0,
+    help="All sizes × this, to try it out; the bounds hold for 1.",
+)
+@click.option("--list", "listing", is_flag=True, help="Name the lines and the peers, and measure nothing.")
+@AS_JSON
+def queue(
+    *,
+    lines: str | None,
+    peers: str | None,
+    jobs: int | None,
+    pairs: int,
+    scale: float,
+    listing: bool,
+    as_json: bool,
+) -> None:
+    """The queue beside its peers: drains, latency, enqueueing, crowds, an old snapshot, WAL.
+
+    All of it takes about 20 minutes. Progress goes to standard error.
+    """
+    module = _module("bench.queue")
+    if listing:
+        print_json({"lines": module.LINE_NAMES, "peers": module.PEER_NAMES})
+        return
+    for number in (signal.SIGINT, signal.SIGTERM):  # both end it as Ctrl-C does: without a server left behind
+        signal.signal(number, signal.default_int_handler)
+    sizes = _module("bench.sizes").Sizes().scaled(scale)
+    document = module.run(
+        pairs=pairs,
+        say=lambda line: click.echo(line, err=True),
+        lines=_chosen("line", lines, module.LINE_NAMES),
+        peers=_chosen("peer", peers, module.PEER_NAMES),
+        sizes=replace(sizes, jobs=jobs) if jobs else sizes,
+    )
+    if as_json:
+        print_json(document)
+        return
+    _print(document, module.table(document))
+
+
+def _print(document: dict[str, Any], rows: list[list[str]]) -> None:
+    headings = [Column("line"), Column("ours", number=True), Column("peer", number=True)]
+    headings += [Column("ratio (quartile)", number=True), Column("bound"), Column("met")]
+    print_table(headings, rows, empty="Nothing was measured.")
+    drained = document["results"].get("drain") or document["results"].get("wal") or {}
+    for name, words in (
+        ("wal_bytes_per_job", "WAL bytes per job, claim and finish"),
+        ("calls_per_job", "SQL calls per job"),
+    ):
+        if name in drained:
+            click.echo(f"{words}: {drained[name]:,.4g}")
+    click.echo(f"The worker's SQL alone, in a bare loop: {document['limit']['jobs_per_second']:,.0f} jobs/s")
+    for peer, reason in document["peers_skipped"].items():
+        click.echo(f"Skipped: {peer}: {reason}")
+
+
+def _chosen(what: str, given: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    if given is None:
+        return known
+    names = tuple(name.strip() for name in given.split(",") if name.strip())
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"there is no {what} {name!r}; there are: {', '.join(known)}")
+    return names
 
 
 def _module(name: str) -> Any:

@@ -1,0 +1,128 @@
+"""What the figures say: medians, ratios pair by pair, and whether each demand is met.
+
+A demand is met when the quartile on its bad side (the lower one of what shall be high, the upper one of what shall be low) is on the right side of the bound. Where a
+peer was not there, ratio and verdict are None: nobody knows.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bench.line import BEST, Check, Line
+from bench.measure import Figures
+from bench.runner import Measured
+from bench.system import LIVEWELL
+
+_OURS = LIVEWELL.name
+
+
+def report(lines: Sequence[Line], measured: Mapping[str, Measured], skipped: Mapping[str, str]) -> dict[str, Any]:
+    """The parts of the document that come from the measurements."""
+    run = [line for line in lines if line.name in measured]
+    ratios = {check.name: _judge(check, measured[line.name], skipped) for line in run for check in line.checks}
+    return {
+        "results": {line.name: _medians(measured[line.name][_OURS]) for line in run},
+        "peers": {
+            line.name: {name: _medians(figures) for name, figures in measured[line.name].items() if name != _OURS}
+            for line in run
+        },
+        "ratios": ratios,
+        "met": {name: ratio["met"] for name, ratio in ratios.items()},
+    }
+
+
+def rows(lines: Sequence[Line], document: Mapping[str, Any]) -> list[list[str]]:
+    """The table: line, ours, peer, ratio, bound, met."""
+    table = []
+    for line in lines:
+        if line.name in document["not_measured"]:
+            table.append([line.title, "", "", "", "", f"not measured: {document['not_measured'][line.name]}"])
+        elif line.name in document["results"]:
+            table.extend(_row(line, check, document) for check in line.checks)
+    return table
+
+
+def _row(line: Line, check: Check, document: Mapping[str, Any]) -> list[str]:
+    verdict = document["ratios"][check.name]
+    ours = document["results"][line.name][check.figure]
+    against = verdict["against"]
+    peer = document["peers"][line.name].get(against, {}).get(check.figure)
+    relation = "≤" if check.at_most else "≥"
+    goal = f" (goal {check.goal:g} ×)" if check.goal else ""
+    unit = " ×" if check.against else ""
+    return [
+        line.title,
+        f"{_figure(ours)} {_UNITS.get(check.figure, '')}".strip(),
+        f"{against}: {_figure(peer)}" if peer is not None else (against or "") and f"{against}: not there",
+        ""
+        if verdict["median"] is None or not check.against
+        else f"{verdict['median']:.2f} ({verdict['quartile']:.2f})",
+        f"{relation} {check.bound:,g}{unit}{goal}",
+        {True: "yes", False: "NO", None: "unknown"}[verdict["met"]],
+    ]
+
+
+def _judge(check: Check, measured: Measured, skipped: Mapping[str, str]) -> dict[str, Any]:
+    against, why_not = _opponent(check, measured, skipped)
+    each = None if why_not else _each(check, measured, against)
+    quartile = None if each is None else _bad_quartile(each, at_most=check.at_most)
+    met = None if quartile is None else (quartile <= check.bound if check.at_most else quartile >= check.bound)
+    verdict = {
+        "figure": check.figure,
+        "against": against,
+        "each": each and [round(value, 4) for value in each],
+        "median": each and round(statistics.median(each), 4),
+        "quartile": quartile and round(quartile, 4),
+        "bound": check.bound,
+        "at_most": check.at_most,
+        "met": met,
+    }
+    return verdict | ({"goal": check.goal} if check.goal else {}) | ({"unknown": why_not} if why_not else {})
+
+
+def _opponent(check: Check, measured: Measured, skipped: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Whom we are compared with, and why that cannot be done."""
+    if check.against == BEST:
+        absent = [name for name in check.among if name not in measured]
+        there = [name for name in check.among if name in measured]
+        best = max(there, key=lambda name: _medians(measured[name])[check.figure], default=None)
+        return best or BEST, f"not measured: {', '.join(absent)}" if absent else None
+    if check.against is not None and check.against not in measured:
+        return check.against, skipped.get(check.against, "not measured")
+    return check.against, None
+
+
+def _each(check: Check, measured: Measured, against: str | None) -> list[float]:
+    ours = [figures[check.figure] for figures in measured[_OURS]]
+    if against is None:
+        return ours
+    return [a / b[check.figure] for a, b in zip(ours, measured[against], strict=True)]
+
+
+def _bad_quartile(values: Sequence[float], *, at_most: bool) -> float:
+    if len(values) == 1:
+        return values[0]
+    cuts = statistics.quantiles(values, n=4)
+    return cuts[2] if at_most else cuts[0]
+
+
+def _medians(figures: Sequence[Figures]) -> Figures:
+    return {name: round(statistics.median(each[name] for each in figures), 4) for name in figures[0]}
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+_UNITS = {
+    "jobs_per_second": "jobs/s",
+    "percent_of_ideal": "%",
+    "p50_ms": "ms p50",
+    "p99_ms": "ms p99",
+    "wal_bytes_per_life": "B",
+    "ratio_to_before": "×",
+}

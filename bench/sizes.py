@@ -1,0 +1,28 @@
+"""How much of everything is measured; the defaults are the sizes the bounds are stated for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Numbers of jobs, unless the name says otherwise."""
+
+    jobs: int = 20_000
+    paced: int = 10_000
+    samples: int = 200
+    singles: int = 1_500
+    bulk: int = 100_000
+    crowd: int = 500_000
+    grouped: int = 200_000
+    processed: int = 100_000
+    in_flight: int = 10_000
+    snapshot_seconds: int = 60
+
+    def scaled(self, factor: float) -> Self:
+        """The same in small, to try the harness out: figures of a scaled run mean nothing."""
+        return replace(
+            self, **{field.name: max(1, round(getattr(self, field.name) * factor)) for field in fields(self)}
+        )

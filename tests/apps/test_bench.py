@@ -1,0 +1,106 @@
+"""The comparison runs from end to end, on tiny numbers: nothing here looks at how fast anything was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import queue, report
+from bench.line import BEST, Check, Line
+from bench.measure import Figures
+from bench.peers import npm
+from bench.peers.found import find
+from bench.runner import Measured
+from bench.sizes import Sizes
+
+_TINY = Sizes(
+    jobs=60,
+    paced=60,
+    samples=4,
+    singles=5,
+    bulk=60,
+    crowd=50,
+    grouped=50,
+    processed=50,
+    in_flight=20,
+    snapshot_seconds=1,
+)
+
+
+def _paces(*values: float) -> list[Figures]:
+    return [{"pace": value} for value in values]
+
+
+def _line(*checks: Check) -> Line:
+    return Line("line", "a line", checks, lambda _: [])
+
+
+def _met(check: Check, measured: Measured) -> bool | None:
+    met: bool | None = report.report([_line(check)], {"line": measured}, {})["met"][check.name]
+    return met
+
+
+def test_the_comparison_runs() -> None:
+    """One pair of a few lines, beside a peer that needs no Node; what is not measured says why."""
+    said: list[str] = []
+    lines = ("drain", "full-group", "in-flight", "old-snapshot")
+
+    document = queue.run(pairs=1, say=said.append, lines=lines, peers=("pgqueuer",), sizes=_TINY)
+
+    assert set(document["not_measured"]) <= {"full-group"}
+    assert set(document["results"]) == set(lines) - set(document["not_measured"])
+    assert set(document["peers"]["drain"]) == {"pgqueuer"}
+    assert document["met"]["drain/graphile"] is None
+    assert document["ratios"]["drain/graphile"]["each"] is None
+    assert document["limit"]["jobs_per_second"] > 0
+    assert document["results"]["drain"]["calls_per_job"] > 0
+    assert document["results"]["drain"]["wal_bytes_per_life"] > 0
+    assert any("graphile is SKIPPED" in line for line in said)
+    assert len(queue.table(document)) == len(document["met"]) + len(document["not_measured"])
+
+
+def test_a_demand_is_met_by_the_quartile_on_its_bad_side() -> None:
+    """Four good pairs do not hide that the worse ones are below the bound."""
+    check = Check("c", "pace", 2.0, against="peer")
+
+    assert _met(check, {"livewell": _paces(4, 4, 4, 4, 2), "peer": _paces(1, 1, 1, 1, 1)}) is True
+    assert _met(check, {"livewell": _paces(4, 4, 4, 2, 1), "peer": _paces(1, 1, 1, 1, 1)}) is False
+
+
+def test_what_shall_be_low_is_judged_by_its_upper_quartile() -> None:
+    """A latency is met when even the worse pairs are below the bound."""
+    check = Check("c", "pace", 3.0, at_most=True)
+
+    assert _met(check, {"livewell": _paces(1, 1, 1, 2, 3)}) is True
+    assert _met(check, {"livewell": _paces(1, 1, 1, 3, 9)}) is False
+
+
+def test_the_best_peer_is_the_one_with_the_best_median() -> None:
+    """A single lucky run makes nobody the best; and with a peer missing nobody knows."""
+    check = Check("c", "pace", 1.0, against=BEST, among=("lucky", "steady"))
+    measured = {"livewell": _paces(5, 5, 5), "lucky": _paces(1, 1, 90), "steady": _paces(4, 4, 4)}
+
+    assert report.report([_line(check)], {"line": measured}, {})["ratios"]["c"]["against"] == "steady"
+    assert _met(check, {"livewell": _paces(5, 5, 5), "lucky": _paces(1, 1, 1)}) is None
+
+
+def test_without_npm_the_node_peers_are_skipped_loudly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The run goes on without them, and says so."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    said: list[str] = []
+
+    peers = find(("graphile", "pgboss"), said.append)
+
+    assert peers.systems == {}
+    assert peers.skipped["graphile"] == peers.skipped["pgboss"] == "npm is not on the path"
+    assert sum("SKIPPED" in line for line in said) == 4
+
+
+def test_no_registry_is_named_in_the_list_of_packages() -> None:
+    """Packages are known by name and version, wherever they come from."""
+    folder = Path(npm.__file__).parent / "node"
+
+    assert "://" not in (folder / "package.json").read_text()
+    assert not list(folder.glob("*lock*"))
