@@ -72,6 +72,22 @@ def workers(*, as_json: bool) -> None:
     )
 
 
+@queues.command("limiters")
+@AS_JSON
+def limiters(*, as_json: bool) -> None:
+    """List every limiter by credential: what is used, and what it waits for."""
+    rows = administer(lambda admin: admin.limiters())
+    if as_json:
+        for row in rows:
+            print_json(row)
+        return
+    columns = [Column("limiter"), Column("credential"), Column("rate", number=True), Column("budget", number=True)]
+    columns += [Column("calls", number=True), Column("breaker"), Column("now"), Column("queues", elastic=True)]
+    print_table(
+        columns, map(_limiter_cells, rows), empty="There are no limiters: an app declares them with app.limiter()."
+    )
+
+
 @queues.command("pause")
 @NAME
 @AS_JSON
@@ -110,6 +126,29 @@ def _cells(row: dict[str, Any]) -> list[str]:
         span(row["oldest_ready_seconds"]),
         number(row["workers"]),
         number(row["done_per_minute"]),
+    ]
+
+
+def _limiter_cells(row: dict[str, Any]) -> list[str]:
+    rate = "" if row["rate_calls"] is None else f"{row['spent']:,}/{row['rate_calls']:,} in {span(row['rate_seconds'])}"
+    taken = row["used"] + row["reserved"]
+    budget = (
+        ""
+        if row["budget_units"] is None
+        else f"{taken / row['budget_units']:.1%} of {row['budget_units']:,} {row['budget_unit']}"
+    )
+    running = number(row["running"]) + (f" of {row['concurrency']:,}" if row["concurrency"] else "")
+    wait = f" for {span(row['wait_seconds'])}" if row["wait_seconds"] else ""
+    now = "retired" if not row["active"] else "open" if row["calls_now"] else f"waits: {row['reason']}{wait}"
+    return [
+        row["name"],
+        row["credential"],
+        rate,
+        budget,
+        running,
+        row["breaker"].replace("_", " "),
+        now,
+        ", ".join(row["queues"]),
     ]
 
 

@@ -30,6 +30,10 @@ class QueueAdmin:
         """Every worker incarnation and its lease."""
         return await self._database.call_dicts("SELECT * FROM livewell.list_workers()")
 
+    async def limiters(self) -> list[Record]:
+        """Every credential of every limiter: what it has used, and what it waits for."""
+        return await self._database.call_dicts("SELECT * FROM livewell.list_limiters()")
+
     async def pause(self, queue: str, *, paused: bool = True) -> None:
         """Stop (or start) claiming from a queue."""
         if not (await self._database.call("SELECT livewell.pause_queue(%s, %s)", (queue, paused)))[0][0]:

@@ -21,7 +21,6 @@ from livewell.model import Answer, Enqueued, Policy
 
 _ENQUEUE = "SELECT * FROM livewell.enqueue_jobs(%s::jsonb, %s)"
 _PLAIN = "SELECT livewell.enqueue_plain(%s, %s, %s::bigint[], %s::jsonb, %s, %s, %s, %s, %s, %s)"
-_PLAIN_FROM = 8  # jobs; fewer are not worth a second kind of statement
 _BLOCK = 64
 _DELAY_SECONDS_MAX = 366 * 86400
 _TRIES = 4
@@ -122,7 +121,7 @@ class Enqueuer:
         self, one: Request, payloads: Sequence[str], *, tx: Transaction | Foreign | None = None
     ) -> list[Enqueued]:
         """Enqueue jobs that differ from `one` only in their payload; in the order of the payloads."""
-        if len(payloads) < _PLAIN_FROM or not one.plain:
+        if not one.plain:
             return await self.enqueue([replace(one, payload=payload) for payload in payloads], tx=tx)
         self.bound(len(payloads))
         one.check()

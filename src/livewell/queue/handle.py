@@ -120,7 +120,8 @@ class Task(Generic[P, R]):
 
     async def enqueue(self, *, tx: Transaction | Foreign | None = None, **arguments: Any) -> Enqueued:
         """Enqueue one job; with tx it exists exactly if that transaction commits."""
-        return (await self._submit([self.request(arguments)], tx))[0]
+        request = self.request(arguments)
+        return (await self._submit([request], tx, [request.payload] if request.plain else None))[0]
 
     async def enqueue_many(
         self,

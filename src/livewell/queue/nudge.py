@@ -13,6 +13,10 @@ from livewell.db import Database
 from livewell.db.listen import CHANNEL
 from livewell.errors import DatabaseError
 
+# Nothing is lost when a nudge is: its commit need not wait for the disk.
+_NOTIFY = "SELECT pg_notify(%s, name) FROM unnest(%s::text[]) AS name, set_config('synchronous_commit', 'off', true)"
+_CLOSE_SECONDS = 1.0
+
 
 class Nudger:
     """Sends nudges for one process; listeners inside the process are called directly, without the database."""
@@ -22,6 +26,7 @@ class Nudger:
         self._interval_seconds = database.settings.nudge_ms / 1000
         self._waiting: set[str] = set()
         self._sending: asyncio.Task[None] | None = None
+        self._idle = True
         self._local: list[Callable[[str], None]] = []
         self.sent = 0
         self.failed = 0
@@ -45,16 +50,18 @@ class Nudger:
     async def _send(self) -> None:
         while self._waiting:
             names, self._waiting = sorted(self._waiting), set()
+            self._idle = False
             try:
-                await self._database.call(
-                    "SELECT pg_notify(%s, name) FROM unnest(%s::text[]) AS name", (CHANNEL, names)
-                )
+                await self._database.call(_NOTIFY, (CHANNEL, names))
                 self.sent += len(names)
             except DatabaseError:
                 self.failed += len(names)  # polling is the guarantee
+            self._idle = True
             await asyncio.sleep(self._interval_seconds)
 
     async def close(self) -> None:
-        """Forget what was not sent."""
+        """Send what waits, within a second: a script that enqueues and ends should not cost its jobs a poll interval."""
+        self._interval_seconds = 0.0
         if self._sending is not None:
+            await asyncio.wait([self._sending], timeout=_CLOSE_SECONDS if self._waiting or not self._idle else 0)
             self._sending.cancel()

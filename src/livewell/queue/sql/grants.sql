@@ -1,6 +1,6 @@
 -- Who may do what with the queue. Re-applied when this file changes; skipped where roles cannot be created.
 GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.job, livewell.worker, livewell.dead_job, livewell.stat, livewell.tick TO livewell_worker;
-GRANT SELECT, INSERT, UPDATE ON livewell.batch TO livewell_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.batch TO livewell_worker;
 GRANT SELECT, INSERT ON livewell.job_history TO livewell_worker;
 GRANT SELECT, INSERT, UPDATE ON livewell.queue TO livewell_worker;
 GRANT USAGE, SELECT ON SEQUENCE livewell.job_id_seq, livewell.fence_seq, livewell.worker_id_seq TO livewell_worker;
@@ -21,8 +21,8 @@ GRANT SELECT ON livewell.worker, livewell.stat, livewell.tick TO livewell_operat
 GRANT EXECUTE ON FUNCTION
     livewell.list_jobs, livewell.show_job, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.cancel_job, livewell.hasten_job,
     livewell.settle_jobs, livewell.redrive_dead, livewell.edit_dead, livewell.pause_queue,
-    livewell.charge_jobs, livewell.release_held, livewell.end_batches, livewell.show_batch, livewell.why_job
+    livewell.charge_jobs, livewell.release_held, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.list_limiters
     TO livewell_operate;
 
 GRANT SELECT ON livewell.job, livewell.job_history, livewell.dead_job, livewell.queue, livewell.worker, livewell.stat, livewell.tick, livewell.batch TO livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.list_jobs, livewell.show_job, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.show_batch, livewell.why_job TO livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.list_jobs, livewell.show_job, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.show_batch, livewell.why_job, livewell.list_limiters TO livewell_readonly;

@@ -126,6 +126,7 @@ class Upkeep:
         settings = self._settings
         await self._link.call("SELECT livewell.ensure_history_days(%s)", (settings.history_days_ahead,))
         await self._pages("SELECT livewell.prune_queue(%s, %s, %s)", (settings.dead_days, settings.stat_days, _PAGE))
+        await self._pages("SELECT livewell.prune_limits(%s)", (_PAGE,))
         await self._pages("SELECT livewell.prune_warnings(%s, %s)", (settings.stat_days, _PAGE))
         # Last, because it gives up (55P03) when somebody reads the partition, and then the rest is done all the same.
         await self._pages("SELECT livewell.drop_history_day(%s)", (settings.history_days,))

@@ -1,7 +1,7 @@
--- Delete dead letters and statistics past their time, a bounded page per call.
+-- Delete dead letters, statistics and ended batches past their time, a bounded page per call.
 --
 -- Called by: worker, hourly, until it answers 0.
--- Index:     dead_job_died_idx, stat_pkey.
+-- Index:     dead_job_died_idx, stat_pkey, batch_ended_idx.
 CREATE OR REPLACE FUNCTION livewell.prune_queue(p_dead_days integer, p_stat_days integer, p_limit integer)
 RETURNS integer
 LANGUAGE plpgsql
@@ -11,6 +11,7 @@ DECLARE
     v_now   timestamptz := livewell.now();
     v_dead  integer;
     v_stat  integer;
+    v_batch integer;
 BEGIN
     DELETE FROM livewell.dead_job d WHERE d.id = ANY (ARRAY(
         -- Q7: thirty days at least, whatever the caller says.
@@ -19,8 +20,12 @@ BEGIN
     DELETE FROM livewell.stat s WHERE s.ctid = ANY (ARRAY(
         SELECT o.ctid FROM livewell.stat o WHERE o.minute < v_now - greatest(p_stat_days, 1) * interval '1 day' ORDER BY o.minute LIMIT p_limit FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS v_stat = ROW_COUNT;
-    RETURN v_dead + v_stat;
+    -- A batch is past with its dead letters: until then they may be redriven.
+    DELETE FROM livewell.batch b WHERE b.id = ANY (ARRAY(
+        SELECT o.id FROM livewell.batch o WHERE o.ended_at < v_now - greatest(p_dead_days, 30) * interval '1 day' ORDER BY o.ended_at LIMIT p_limit FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS v_batch = ROW_COUNT;
+    RETURN v_dead + v_stat + v_batch;
 END
 $$;
-COMMENT ON FUNCTION livewell.prune_queue IS 'Removes expired dead letters and statistics; answers how many rows went.';
+COMMENT ON FUNCTION livewell.prune_queue IS 'Removes expired dead letters, statistics and batches; answers how many rows went.';
 REVOKE ALL ON FUNCTION livewell.prune_queue FROM PUBLIC;

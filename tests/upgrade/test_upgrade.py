@@ -1,0 +1,57 @@
+"""Every released version, with rows in it, becomes the current one: nothing is lost, and what was there goes on.
+
+A version's folder has schema.sql (`livewell migrate --print` of that release) and data.sql (rows of every kind). Both are never edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from livewell.db.migrate import check, migrate
+from tests.support.queue_sql import QueueSession
+from tests.support.servers import new_database
+
+VERSIONS = sorted(path.parent.name for path in Path(__file__).parent.glob("*/schema.sql"))
+
+COUNTS = """
+    SELECT (SELECT count(*) FROM livewell.job), (SELECT count(*) FROM livewell.job_history), (SELECT count(*) FROM livewell.dead_job), (SELECT count(*) FROM livewell.worker),
+           (SELECT count(*) FROM livewell.queue), (SELECT count(*) FROM livewell.stat), (SELECT count(*) FROM livewell.warning)
+"""
+
+
+@pytest.fixture(params=VERSIONS)
+def old(request: pytest.FixtureRequest, livewell_server: str) -> Iterator[str]:
+    """A database as that version left it."""
+    folder = Path(__file__).parent / request.param
+    with new_database(livewell_server) as dsn:
+        with psycopg.connect(dsn) as connection:
+            connection.execute((folder / "schema.sql").read_bytes())
+        with psycopg.connect(dsn) as connection:
+            connection.execute((folder / "data.sql").read_bytes())
+        yield dsn
+
+
+def test_nothing_is_lost_and_nothing_drifts(old: str) -> None:
+    """The same rows, and a schema as a new installation has it."""
+    with QueueSession(old) as queue:
+        before = queue.rows(COUNTS)
+        assert before == [(4, 2, 1, 1, 2, 1, 1)]
+        migrate(old)
+        assert queue.rows(COUNTS) == before
+    assert check(old) == []
+
+
+def test_what_ran_then_is_finished_now(old: str) -> None:
+    """The old worker's job ends by the old call, and what waited is claimed by the new code."""
+    migrate(old)
+    with QueueSession(old) as queue:
+        fence = queue.value("SELECT fence FROM livewell.job WHERE id = 69")
+        assert queue.rows("SELECT * FROM livewell.finish_jobs(1, ARRAY[69]::bigint[], ARRAY[%s]::bigint[])", fence) == []
+        assert queue.state(69) == "succeeded"
+        assert [claim.id for claim in queue.claim(1)] == [65, 64]
+        assert queue.redrive([68]) == (1, 0)
+        queue.declare(group_limit=1)  # the same call as before, with more to say
