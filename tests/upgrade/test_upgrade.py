@@ -50,7 +50,9 @@ def test_what_ran_then_is_finished_now(old: str) -> None:
     migrate(old)
     with QueueSession(old) as queue:
         fence = queue.value("SELECT fence FROM livewell.job WHERE id = 69")
-        assert queue.rows("SELECT * FROM livewell.finish_jobs(1, ARRAY[69]::bigint[], ARRAY[%s]::bigint[])", fence) == []
+        assert (
+            queue.rows("SELECT * FROM livewell.finish_jobs(1, ARRAY[69]::bigint[], ARRAY[%s]::bigint[])", fence) == []
+        )
         assert queue.state(69) == "succeeded"
         assert [claim.id for claim in queue.claim(1)] == [65, 64]
         assert queue.redrive([68]) == (1, 0)
