@@ -2,12 +2,11 @@
 
 -- A queue with any of these is limited: it is claimed by claim_limited, one claim at a time, and never ahead of need.
 ALTER TABLE livewell.queue
-    ADD COLUMN concurrency  integer,        -- running at once, in the whole fleet
-    ADD COLUMN group_limit  integer,        -- running at once for one group key
+    -- running at once, in the whole fleet
+    ADD COLUMN concurrency  integer CONSTRAINT queue_concurrency_check CHECK (concurrency BETWEEN 1 AND 100000),
+    -- running at once for one group key
+    ADD COLUMN group_limit  integer CONSTRAINT queue_group_limit_check CHECK (group_limit BETWEEN 1 AND 100000),
     ADD COLUMN limiter      text COLLATE "C";
-ALTER TABLE livewell.queue
-    ADD CONSTRAINT queue_limits_check CHECK (concurrency BETWEEN 1 AND 100000 AND group_limit BETWEEN 1 AND 100000) NOT VALID;
-ALTER TABLE livewell.queue VALIDATE CONSTRAINT queue_limits_check;
 CREATE INDEX queue_limiter_idx ON livewell.queue (limiter) WHERE limiter IS NOT NULL;
 
 -- Under which credential it runs: '' where the queue has none, NULL unless it runs in a limited queue.
