@@ -69,11 +69,14 @@ async def test_a_group_limit_holds_for_each_group(app: Livewell, open_app: Open)
 
 
 async def test_ordinary_and_limited_queues_run_side_by_side(app: Livewell, open_app: Open) -> None:
-    """A slow limited queue does not keep an ordinary one waiting."""
-    app.queue("slow", concurrency=1)
+    """Ten slots full of slow calls do not keep an ordinary queue waiting."""
+    started = asyncio.Semaphore(0)
+    app.queue("slow", concurrency=100)
 
     @app.task(queue="slow")
-    async def slow() -> None:
+    async def slow(n: int) -> None:
+        del n
+        started.release()
         await asyncio.sleep(30)
 
     @app.task()
@@ -81,10 +84,13 @@ async def test_ordinary_and_limited_queues_run_side_by_side(app: Livewell, open_
         pass
 
     bench = await open_app(app)
-    await slow.enqueue()
-    job = await quick.enqueue()
-    async with bench.working() as worker:
+    await slow.enqueue_many([{"n": n} for n in range(20)])
+    async with bench.working(slots=10) as worker:
+        for _ in range(10):
+            await asyncio.wait_for(started.acquire(), 10)
+        job = await quick.enqueue()
         await bench.until(job.id, JobState.SUCCEEDED)
+        worker.stop()
         worker.stop()
 
 

@@ -122,7 +122,8 @@ class Exchange:
 
     def result(self, held: Held, outcome: Outcome | None) -> None:
         """A handler ended; None means the job is no longer ours, or was finished in its own transaction."""
-        self._pace.ended(held.started)
+        if held.job.permitted is None:
+            self._pace.ended(held.started)  # what is claimed ahead follows what is claimed ahead
         if held.job.finished or outcome is None or held.job.worker != self._holding.worker:
             self._holding.drop(held.job.claimed.fence)
             self._on_finished([held], _NOBODY if held.job.finished else {held.job.claimed.fence})
@@ -304,6 +305,7 @@ class Exchange:
             return 0
         if self._suspect in holding.all:
             return 0  # it runs alone
+        unfinished -= holding.in_calls  # limited queues have places of their own
         ahead = min(self._pace.ahead(_AHEAD_SECONDS), self._settings.prefetch_max)
         wanted = max(0, self._slots + ahead - unfinished)
         # A quarter at a time: the next claim is under way long before the buffer is empty, and none is for a handful.

@@ -72,6 +72,7 @@ class Holding:
     all: dict[int, Held] = field(default_factory=dict)  # by fence
     buffer: deque[Held] = field(default_factory=deque)
     running: dict[int, Held] = field(default_factory=dict)  # by fence
+    in_calls: int = 0  # those of them that belong to limited queues
     results: deque[Held] = field(default_factory=deque)
 
     def add(self, held: Held, *, to_run: bool) -> None:

@@ -146,9 +146,11 @@ class Slots:
         for held in helds:
             held.slot, held.started = mine, time.monotonic()
             running[held.job.claimed.fence] = held
+        self._holding.in_calls += len(helds)
         try:
             outcomes = await self._call_outcomes(helds, mine)
         finally:
+            self._holding.in_calls -= len(helds)
             for held in helds:
                 running.pop(held.job.claimed.fence, None)
                 held.slot = None

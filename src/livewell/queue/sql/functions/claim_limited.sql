@@ -117,7 +117,7 @@ BEGIN
     -- Whoever beyond their group's limit we meet on the way becomes held, and is not met again; so a few rounds find what may run.
     FOR v_round IN 1 .. 5 LOOP
         v_full := '{}';
-        v_seen := livewell.limited_candidates(p_queue, p_empty AND v_round = 1 AND cardinality(v_taken) = 0, (v_room - v_used) * v_batch_max + 50, v_taken);
+        v_seen := livewell.limited_candidates(p_queue, p_empty AND v_round = 1 AND cardinality(v_taken) = 0, least((v_room - v_used) * v_batch_max + 50, 5000), v_taken);
         EXIT WHEN cardinality(v_seen) = 0;
         FOR v_j IN
             SELECT j.id, j.lane, j.kind, j.call_key, j.group_key, j.lost, coalesce(b.batch, 1) AS batch,
@@ -162,7 +162,7 @@ BEGIN
         END LOOP;
         EXIT WHEN cardinality(v_full) = 0;
         UPDATE livewell.job j SET state = 'held', held_by = 'g' WHERE j.id = ANY (v_full);
-        EXIT WHEN v_used >= v_rooms[1];
+        EXIT WHEN v_used >= v_rooms[1] OR cardinality(v_taken) >= 5000;     -- a block of fences has 16383
     END LOOP;
 
     IF cardinality(v_taken) = 0 THEN
