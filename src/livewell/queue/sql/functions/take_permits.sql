@@ -1,6 +1,7 @@
 -- More permits for a job that is running: it makes several calls.
 --
 -- Called by: job.permit(n).
+-- The job's row is locked before the limiter's, as whoever ends the job does: the other way round the two deadlock.
 -- Answer:    granted; or wait, with why and for how long; fenced, if the job is not ours any more; or refused, if so many can never be had at once.
 CREATE OR REPLACE FUNCTION livewell.take_permits(p_worker bigint, p_id bigint, p_fence bigint, p_calls integer)
 RETURNS TABLE (answer text, reason text, wait_seconds float8, permit_seconds float8, calls_max integer)
@@ -20,7 +21,8 @@ DECLARE
     v_room      record;
 BEGIN
     SELECT j.queue, j.kind, j.lane, j.credential, j.call_fence, q.limiter INTO v_job
-    FROM livewell.job j JOIN livewell.queue q ON q.name = j.queue WHERE j.id = p_id AND j.fence = p_fence AND j.worker = p_worker;
+    FROM livewell.job j JOIN livewell.queue q ON q.name = j.queue WHERE j.id = p_id AND j.fence = p_fence AND j.worker = p_worker
+    FOR NO KEY UPDATE OF j;
     IF NOT FOUND THEN
         RETURN QUERY SELECT 'fenced', NULL::text, NULL::float8, NULL::float8, NULL::integer;
         RETURN;

@@ -1,0 +1,51 @@
+"""Contract 8: scheduled work is always behind viewers' work. The lane is a column that a CHECK bounds, set by code; every claim serves lane 0 first.
+
+Broken once, and kept broken below: ordered by rank alone, an old background job goes before a viewer's.
+"""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from tests.support.queue_sql import QueueSession
+from tests.support.variants import variant
+
+
+def order(queue: QueueSession, *, limited: bool) -> list[int]:
+    """Lanes in the order in which jobs are claimed one by one: background jobs are older and of the highest priority."""
+    queue.reset()
+    queue.declare(concurrency=100 if limited else None)
+    for _ in range(3):
+        queue.enqueue(1, lane=1, priority=100)
+        queue.enqueue(1, lane=0, priority=-100)
+    worker = queue.register()
+    claims = [queue.claim_limited(worker, 1) if limited else queue.claim(worker, 1) for _ in range(6)]
+    return [queue.job(claim.id, "lane")[0] for [claim] in claims]
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_lane_0_is_served_first_whatever_the_priority(queue: QueueSession, limited: bool) -> None:
+    """In ordinary and in limited queues."""
+    assert order(queue, limited=limited) == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("lane", [-1, 2])
+def test_there_is_no_lane_before_the_first(queue: QueueSession, lane: int) -> None:
+    """Refused by the table itself."""
+    with pytest.raises(psycopg.Error, match="lane 0 or 1"):
+        queue.enqueue(1, lane=lane)
+
+
+def test_by_rank_alone_it_breaks(queue: QueueSession, queue_dsn: str) -> None:
+    """Broken on purpose."""
+    with (
+        variant(
+            queue_dsn,
+            "limited_candidates",
+            ("ORDER BY r.lane, r.rank, r.id", "ORDER BY r.rank, r.id"),
+            ("SET enable_sort = off\n", ""),
+        ),
+        variant(queue_dsn, "claim_limited", ("ORDER BY j.lane, j.rank, j.id", "ORDER BY j.rank, j.id")),
+    ):
+        assert order(queue, limited=True) == [1, 1, 1, 0, 0, 0]
