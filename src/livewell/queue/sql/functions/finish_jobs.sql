@@ -25,6 +25,7 @@ DECLARE
     v_delays    float8[];
     v_used      bigint[];
     v_ends      text[];
+    v_owned     bigint[];           -- fences: a worker may hold results of two claims of one job
 BEGIN
     IF cardinality(p_ids) > 0 THEN
         v_now := livewell.now();
@@ -49,22 +50,22 @@ BEGIN
 
     IF p_others IS NOT NULL THEN
         WITH owned AS (
-            SELECT j.id, o.outcome, o.reason, o.error, o.delay_seconds, o.used, o.ended
+            SELECT j.id, j.fence, o.outcome, o.reason, o.error, o.delay_seconds, o.used, o.ended
             FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, outcome text, reason text, error text, delay_seconds float8, used bigint, ended text)
             JOIN livewell.job j ON j.id = o.id AND j.fence = o.fence AND j.worker = p_worker
             ORDER BY j.id
             FOR UPDATE OF j
         )
-        SELECT array_agg(w.id), array_agg(w.outcome), array_agg(w.reason), array_agg(w.error), array_agg(w.delay_seconds), array_agg(w.used), array_agg(w.ended)
-        INTO v_ids, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends FROM owned w;
+        SELECT array_agg(w.id), array_agg(w.fence), array_agg(w.outcome), array_agg(w.reason), array_agg(w.error), array_agg(w.delay_seconds), array_agg(w.used), array_agg(w.ended)
+        INTO v_ids, v_owned, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends FROM owned w;
         PERFORM livewell.settle_jobs(v_ids, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends);
         PERFORM livewell.charge_jobs(array_agg(o.queue ORDER BY o.fence), array_agg(o.credential ORDER BY o.fence), array_agg(o.fence ORDER BY o.fence),
                                      array_agg(o.kind ORDER BY o.fence), array_agg(0::bigint ORDER BY o.fence), array_agg(o.used ORDER BY o.fence))
         FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, queue text, kind text, credential text, used bigint)
-        WHERE o.used IS NOT NULL AND o.credential IS NOT NULL AND o.id <> ALL (coalesce(v_ids, '{}'))
+        WHERE o.used IS NOT NULL AND o.credential IS NOT NULL AND o.fence <> ALL (coalesce(v_owned, '{}'))
         HAVING count(*) > 0;
         RETURN QUERY
-        SELECT o.id, o.fence FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint) WHERE o.id <> ALL (coalesce(v_ids, '{}'));
+        SELECT o.id, o.fence FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint) WHERE o.fence <> ALL (coalesce(v_owned, '{}'));
     END IF;
 END
 $$;
