@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.support.queue_sql import LimitedClaim, QueueSession
@@ -161,3 +163,27 @@ def test_each_credential_has_its_own_budget(queue: QueueSession) -> None:
         "two",
         "two",
     ]
+
+
+def test_two_claims_of_one_job_in_one_report_are_both_booked(api: QueueSession) -> None:
+    """A worker that lost a job and has it again reports both runs at once: the first is fenced, and its bytes were real."""
+    api.enqueue(1, lane=0)
+    worker = api.register()
+    [first] = api.claim_limited(worker)
+    api.reconcile(worker, mark=first.fence)
+    [second] = api.claim_limited(worker)
+    results = [
+        {
+            "id": c.id,
+            "fence": c.fence,
+            "outcome": "succeeded",
+            "queue": c.queue,
+            "kind": "task",
+            "credential": "",
+            "used": n,
+        }
+        for c, n in ((first, 30), (second, 50))
+    ]
+    fenced = api.rows("SELECT * FROM livewell.finish_jobs(%s, '{}', '{}', %s::jsonb)", worker, json.dumps(results))
+    assert fenced == [(first.id, first.fence)]
+    assert used(api) == 80

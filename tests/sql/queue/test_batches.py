@@ -138,3 +138,8 @@ def test_without_a_follow_up_it_simply_ends(queue: QueueSession) -> None:
     seal(queue, batch_id)
     queue.finish(*queue.claim(queue.register()))
     assert counts(queue, batch_id)[0] == "ended"
+
+
+def test_no_batch_may_be_said_as_null(queue: QueueSession) -> None:
+    """As jsonb_build_object says it."""
+    assert queue.state(queue.enqueue(1, batch_id=None)[0]) == "ready"

@@ -181,3 +181,15 @@ def test_lane_0_goes_first(queue: QueueSession) -> None:
     queue.enqueue(1, lane=1, priority=100)
     urgent = queue.enqueue(1, lane=0)[0]
     assert [claim.id for claim in queue.claim_limited(queue.register())] == [urgent]
+
+
+def test_a_lost_job_that_may_not_run_now_keeps_nobody_waiting(queue: QueueSession) -> None:
+    """The background is at its stop; an empty worker passes over its lost job and takes what people wait for."""
+    queue.limiter(budget_units=10, budget_unit="calls", budget_seconds=86400, budget_stop=1, budget_background_stop=0.1)
+    queue.declare(limiter="api")
+    queue.enqueue(2, lane=1)
+    [first] = queue.claim_limited(queue.register())
+    queue.end(first)
+    queue.rows("UPDATE livewell.job SET lost = 1")
+    urgent = queue.enqueue(1, lane=0)
+    assert [claim.id for claim in queue.claim_limited(queue.register(), empty=True)] == urgent

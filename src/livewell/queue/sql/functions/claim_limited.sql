@@ -160,6 +160,8 @@ BEGIN
             v_units := ARRAY[v_units[1] - v_unit, v_units[2] - v_unit];
             EXIT WHEN v_j.lost > 0;     -- it runs alone
         END LOOP;
+        -- A suspect that may not run now (its lane's share is used up) must not keep the others waiting.
+        CONTINUE WHEN p_empty AND v_round = 1 AND cardinality(v_taken) = 0 AND cardinality(v_full) = 0;
         EXIT WHEN cardinality(v_full) = 0;
         UPDATE livewell.job j SET state = 'held', held_by = 'g' WHERE j.id = ANY (v_full);
         EXIT WHEN v_used >= v_rooms[1] OR cardinality(v_taken) >= 5000;     -- a block of fences has 16383

@@ -29,7 +29,7 @@ DECLARE
     v_policies  jsonb;
     v_changed   bigint[];
 BEGIN
-    SELECT array_agg(DISTINCT coalesce(e ->> 'queue', '(none)')), array_agg(DISTINCT (e ->> 'batch_id')::bigint) FILTER (WHERE e ? 'batch_id'),
+    SELECT array_agg(DISTINCT coalesce(e ->> 'queue', '(none)')), array_agg(DISTINCT (e ->> 'batch_id')::bigint) FILTER (WHERE e ->> 'batch_id' IS NOT NULL),
            min(e ->> 'policy') FILTER (WHERE e ->> 'policy' NOT IN ('keep', 'raise', 'replace', 'again'))
     INTO v_queues, v_batches, v_unclear FROM jsonb_array_elements(p_jobs) e;
     SELECT n INTO v_missing FROM unnest(v_queues) AS n WHERE NOT EXISTS (SELECT FROM livewell.queue q WHERE q.name = n) LIMIT 1;

@@ -6,6 +6,7 @@
 -- Answer:    a row for each one that was not ours any more (fenced); nothing was written for those.
 -- Index:     primary key. Deliberately no "state = 'running'" in the WHERE: it would offer job_worker_idx to the planner.
 -- Why two lists are enough for the successes: a fence is handed to one job once, so a row whose id AND fence are both in our lists is the pair we were given.
+-- Locks: job rows, then limiters by name, then batches by id, all of them before anything is ended if more than one statement below would take some (see job_ended).
 -- width_bucket is a binary search in the sorted fences; = ANY (p_fences) looks at each of them for each row (2.3 of 17 µs per job in batches of 500).
 CREATE OR REPLACE FUNCTION livewell.finish_jobs(p_worker bigint, p_ids bigint[], p_fences bigint[], p_others jsonb DEFAULT NULL)
 RETURNS TABLE (job_id bigint, job_fence bigint)
@@ -25,7 +26,33 @@ DECLARE
     v_delays    float8[];
     v_used      bigint[];
     v_ends      text[];
+    v_owned     bigint[];           -- fences: a worker may hold results of two claims of one job
+    v_queues    text[];
+    v_batches   bigint[];
 BEGIN
+    IF p_others IS NOT NULL THEN
+        -- Successes, other ends and late reports are written by different statements: each takes its limiters and batches in order, but all of them together do not (40P01).
+        PERFORM FROM livewell.job j
+        WHERE j.id = ANY (ARRAY(SELECT o.id FROM jsonb_to_recordset(p_others) AS o (id bigint))) AND j.worker = p_worker ORDER BY j.id FOR UPDATE;
+        SELECT array_agg(DISTINCT coalesce(j.queue, o.queue)) FILTER (WHERE coalesce(j.credential, o.credential) IS NOT NULL), array_agg(DISTINCT j.batch_id) FILTER (WHERE j.batch_id IS NOT NULL)
+        INTO v_queues, v_batches
+        FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, queue text, credential text)
+        LEFT JOIN livewell.job j ON j.id = o.id AND j.fence = o.fence AND j.worker = p_worker;
+        IF cardinality(p_ids) > 0 AND (v_queues IS NOT NULL OR v_batches IS NOT NULL) THEN
+            WITH ours AS (
+                SELECT j.queue, j.credential, j.batch_id FROM livewell.job j WHERE j.id = ANY (p_ids) AND j.worker = p_worker ORDER BY j.id FOR UPDATE
+            )
+            SELECT v_queues || array_agg(w.queue) FILTER (WHERE w.credential IS NOT NULL), v_batches || array_agg(w.batch_id) FILTER (WHERE w.batch_id IS NOT NULL)
+            INTO v_queues, v_batches FROM ours w;
+        END IF;
+        IF v_queues IS NOT NULL THEN
+            PERFORM FROM livewell.limiter l WHERE l.name = ANY (ARRAY(SELECT q.limiter FROM livewell.queue q WHERE q.name = ANY (v_queues))) ORDER BY l.name FOR NO KEY UPDATE;
+        END IF;
+        IF v_batches IS NOT NULL THEN
+            PERFORM FROM livewell.batch b WHERE b.id = ANY (v_batches) ORDER BY b.id FOR NO KEY UPDATE;
+        END IF;
+    END IF;
+
     IF cardinality(p_ids) > 0 THEN
         v_now := livewell.now();
         v_fences := ARRAY(SELECT f FROM unnest(p_fences) AS f ORDER BY f);
@@ -49,22 +76,22 @@ BEGIN
 
     IF p_others IS NOT NULL THEN
         WITH owned AS (
-            SELECT j.id, o.outcome, o.reason, o.error, o.delay_seconds, o.used, o.ended
+            SELECT j.id, j.fence, o.outcome, o.reason, o.error, o.delay_seconds, o.used, o.ended
             FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, outcome text, reason text, error text, delay_seconds float8, used bigint, ended text)
             JOIN livewell.job j ON j.id = o.id AND j.fence = o.fence AND j.worker = p_worker
             ORDER BY j.id
             FOR UPDATE OF j
         )
-        SELECT array_agg(w.id), array_agg(w.outcome), array_agg(w.reason), array_agg(w.error), array_agg(w.delay_seconds), array_agg(w.used), array_agg(w.ended)
-        INTO v_ids, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends FROM owned w;
+        SELECT array_agg(w.id), array_agg(w.fence), array_agg(w.outcome), array_agg(w.reason), array_agg(w.error), array_agg(w.delay_seconds), array_agg(w.used), array_agg(w.ended)
+        INTO v_ids, v_owned, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends FROM owned w;
         PERFORM livewell.settle_jobs(v_ids, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends);
         PERFORM livewell.charge_jobs(array_agg(o.queue ORDER BY o.fence), array_agg(o.credential ORDER BY o.fence), array_agg(o.fence ORDER BY o.fence),
                                      array_agg(o.kind ORDER BY o.fence), array_agg(0::bigint ORDER BY o.fence), array_agg(o.used ORDER BY o.fence))
         FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, queue text, kind text, credential text, used bigint)
-        WHERE o.used IS NOT NULL AND o.credential IS NOT NULL AND o.id <> ALL (coalesce(v_ids, '{}'))
+        WHERE o.used IS NOT NULL AND o.credential IS NOT NULL AND o.fence <> ALL (coalesce(v_owned, '{}'))
         HAVING count(*) > 0;
         RETURN QUERY
-        SELECT o.id, o.fence FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint) WHERE o.id <> ALL (coalesce(v_ids, '{}'));
+        SELECT o.id, o.fence FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint) WHERE o.fence <> ALL (coalesce(v_owned, '{}'));
     END IF;
 END
 $$;

@@ -2,12 +2,15 @@
 --
 -- Called by: maintain(), every second, by any worker.
 -- Index:     job_unique_held_idx, job_group_idx, both walked in pages from where the last look ended.
+-- A key that looks free may have been taken by a client who has not committed. Letting go would wait for that client, for as long as it likes, and then fail with everything else
+-- that maintain does; so we hardly wait, and leave that one held: it is behind the client's job now, or its turn comes with the next look.
 CREATE OR REPLACE FUNCTION livewell.promote_held(p_limit integer)
 RETURNS integer
 LANGUAGE plpgsql
 SET search_path = ''
 SET enable_seqscan = off
 SET enable_sort = off
+SET lock_timeout = '10ms'
 AS $$
 DECLARE
     v_cursor    text[];
@@ -17,6 +20,7 @@ DECLARE
     v_n         integer := 0;
     v_queue     text;
     v_key       text;
+    v_taken     integer := 0;           -- keys that somebody has just taken
 BEGIN
     SELECT t.cursor INTO v_cursor FROM livewell.tick t WHERE t.name = 'maintain';       -- locked by maintain
     v_cursor := coalesce(v_cursor, ARRAY['', '', '', '']);
@@ -31,7 +35,20 @@ BEGIN
     ELSE
         v_cursor[1] := v_queues[cardinality(v_queues)];
         v_cursor[2] := v_keys[cardinality(v_keys)];
-        v_n := livewell.release_held(v_queues, v_keys, array_fill(NULL::text, ARRAY[cardinality(v_queues)]));
+        <<page>>
+        BEGIN
+            v_n := livewell.release_held(v_queues, v_keys, array_fill(NULL::text, ARRAY[cardinality(v_queues)]));
+        EXCEPTION WHEN unique_violation OR lock_not_available THEN
+            FOR v_i IN 1 .. cardinality(v_queues) LOOP
+                <<one>>
+                BEGIN
+                    v_n := v_n + livewell.release_held(v_queues[v_i:v_i], v_keys[v_i:v_i], ARRAY[NULL::text]);
+                EXCEPTION WHEN unique_violation OR lock_not_available THEN
+                    v_taken := v_taken + 1;
+                END one;
+                EXIT WHEN v_taken = 20;     -- at most a fifth of a second
+            END LOOP;
+        END page;
     END IF;
 
     -- Groups one by one, by skipping through the index: a group with 200,000 held jobs is one step.
