@@ -1,6 +1,7 @@
 """Every example runs as its docstring says."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,36 @@ def test_a_rolled_back_order_leaves_no_job(livewell_dsn: str) -> None:
 def test_the_refused_sign_up_leaves_no_job(livewell_dsn: str) -> None:
     """Three of four requests commit, and one job is delayed."""
     assert "jobs: ['delayed', 'ready', 'ready', 'ready']" in run(["examples/blocking_code.py"], livewell_dsn).stdout
+
+
+def test_the_limited_client_is_charged_for_what_the_upstream_saw(livewell_dsn: str) -> None:
+    """Ten symbols and one refusal are eleven calls, and the books agree with the upstream's own log to the byte; both credentials work."""
+    said = run(["examples/limited_api_client.py"], livewell_dsn).stdout
+    assert "S0: 429 with" in said
+    assert "with main" in said
+    assert "with spare" in said
+    charged, counted = (re.findall(r"(\d+) calls, (\d+) bytes", line)[0] for line in said.splitlines()[-2:])
+    assert charged == counted
+    assert charged[0] == "11"
+
+
+def test_the_follow_up_comes_after_the_last_picture(livewell_dsn: str) -> None:
+    """Also after the broken one, which is counted as failed."""
+    said = run(["examples/batch_with_follow_up.py"], livewell_dsn).stdout.splitlines()
+    assert [line for line in said if "[info" not in line][1:] == [
+        "shrunk a.png",
+        "shrunk b.png",
+        "shrunk c.png",
+        "album 7: all pictures are done",
+        "3 succeeded, 1 failed; the batch has ended",
+    ]
+
+
+def test_each_user_has_three_places(livewell_dsn: str) -> None:
+    """Seven of Ann's ten are held from the start, and Bob does not wait for them."""
+    said = run(["examples/per_user_limits.py"], livewell_dsn).stdout
+    assert "5 ready, 7 held" in said
+    assert "at most 3 of Ann's and 2 of Bob's ran at once" in said
 
 
 def test_the_example_of_testing_passes(livewell_server: str) -> None:

@@ -24,6 +24,17 @@ def test_every_test_that_a_promise_names_exists() -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_test_that_a_page_names_exists(page: Path) -> None:
+    """The other pages name tests too."""
+    named = NAMED_TEST.findall(page.read_text())
+    assert [
+        f"{file}::{function}"
+        for file, function in named
+        if not (ROOT / file).exists() or (function and f"def {function}(" not in (ROOT / file).read_text())
+    ] == []
+
+
 def test_every_fault_code_that_a_promise_names_has_a_scenario() -> None:
     """A code without a scenario would be a promise without a proof."""
     scenarios = "\n".join(path.read_text() for path in (ROOT / "tests/faults/scenarios").glob("*.py"))

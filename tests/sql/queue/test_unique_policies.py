@@ -28,6 +28,46 @@ def test_a_free_key_is_simply_inserted(queue: QueueSession, policy: str) -> None
     assert queue.state(job) == "ready"
 
 
+@pytest.mark.parametrize("policy", ["keep", "raise", "replace", "again"])
+@pytest.mark.parametrize(
+    ("other", "answers"),
+    [
+        ("ready", ["merged", "merged", "merged", "held"]),
+        ("delayed", ["merged", "merged", "merged", "held"]),
+        ("held by its group", ["merged", "merged", "merged", "held"]),
+        ("ready, one held", ["merged", "merged", "merged", "dropped"]),
+        ("running", ["merged", "merged", "held", "held"]),
+        ("running, one held", ["merged", "merged", "held", "dropped"]),
+    ],
+)
+def test_the_table_of_the_manual(queue: QueueSession, other: str, answers: list[str], policy: str) -> None:
+    """docs/unique_keys.md, cell by cell: merged names the live job; held and dropped the held one, which exists at most once."""
+    queue.declare(group_limit=1)
+    if other == "held by its group":
+        queue.enqueue_given([{"id": queue.ids(1)[0], "group_key": "g"}])
+    delay = 60 if other == "delayed" else 0
+    _, live = enqueue(queue, "keep", "first", group_key="g", delay_seconds=delay)
+    held = enqueue(queue, "again", "held")[1] if "one held" in other else None
+    if other.startswith("running"):
+        queue.claim_limited(queue.register())
+    expected = answers[["keep", "raise", "replace", "again"].index(policy)]
+
+    answer, asked = enqueue(queue, policy, "new")
+
+    assert answer == (expected, live if expected == "merged" else held or asked)
+    assert other.startswith(queue.state(live))
+    payloads = [payload(queue, job) for job in (live, held or (asked if expected == "held" else None)) if job]
+    assert (
+        payloads
+        == {
+            "keep": ["first"] + ["held"] * bool(held),
+            "raise": ["first"] + ["held"] * bool(held),
+            "replace": ["new"] + ["held"] * bool(held) if expected == "merged" else ["first", "new"],
+            "again": ["first", "held" if held else "new"],
+        }[policy]
+    )
+
+
 def test_raise_gives_a_waiting_job_the_better_lane_and_rank(queue: QueueSession) -> None:
     """Never the worse."""
     _, job = enqueue(queue, "keep", lane=1, priority=0)
