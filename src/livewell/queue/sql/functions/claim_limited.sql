@@ -5,6 +5,8 @@
 -- Index:     job_ready_idx, job_suspect_idx, job_limited_idx, job_group_idx.
 -- Answer:    the jobs (those with the same `call` are one call and one permit); or one row that says why there are none, and when to ask again.
 -- Lock first, then read, in separate statements (DESIGN 3.5): the queue's row, then its limiter's; what runs is counted by statements that begin after that.
+-- A permit is counted from the grant, not from before we waited for those locks: twenty workers that ask at once wait for each other longer than a short permit lasts. The worker counts
+-- from when it sent the claim, so the time spent waiting in here is added; all of it lies between the sending and the grant.
 -- Worker row first: see claim_jobs.
 CREATE OR REPLACE FUNCTION livewell.claim_limited(p_worker bigint, p_queue text, p_calls integer, p_empty boolean DEFAULT false, p_kinds text[] DEFAULT '{}', p_batches integer[] DEFAULT '{}')
 RETURNS SETOF livewell.limited_job
@@ -17,6 +19,8 @@ AS $$
 DECLARE
     v_queue     livewell.queue;
     v_limiter   livewell.limiter;
+    v_begun     timestamptz := clock_timestamp();      -- a duration: not livewell.now()
+    v_waited    float8;                 -- seconds, for the locks
     v_now       timestamptz;
     v_room      integer := least(p_calls, 1000);
     v_rooms     integer[];              -- calls for lane 0, and for both lanes together when lane 1 asks
@@ -67,6 +71,7 @@ BEGIN
     IF v_queue.limiter IS NOT NULL THEN
         SELECT * INTO v_limiter FROM livewell.limiter l WHERE l.name = v_queue.limiter FOR NO KEY UPDATE;
     END IF;
+    v_waited := greatest(extract(epoch FROM clock_timestamp() - v_begun), 0);
     v_now := livewell.now();
 
     IF v_queue.concurrency IS NOT NULL THEN
@@ -183,7 +188,7 @@ BEGIN
     FROM unnest(v_taken, v_calls, v_reserve) WITH ORDINALITY AS t (id, call, units, place)
     WHERE j.id = t.id
     RETURNING 'claimed', j.id, j.fence, j.attempt, j.max_attempts, j.lost, j.lane, j.rank, j.queue, j.kind, j.payload::text, j.unique_key, j.group_key, j.trace,
-              j.call_fence, j.call_key, j.credential, CASE WHEN v_limiter.rate_calls IS NOT NULL THEN v_limiter.permit_seconds END, NULL::float8, NULL::text;
+              j.call_fence, j.call_key, j.credential, CASE WHEN v_limiter.rate_calls IS NOT NULL THEN v_limiter.permit_seconds + v_waited END, NULL::float8, NULL::text;
 END
 $$;
 COMMENT ON FUNCTION livewell.claim_limited IS 'Claims jobs of a limited queue within its limits, each under its own fence and with its credential.';

@@ -11,6 +11,8 @@ SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
+    v_begun     timestamptz := clock_timestamp();      -- a duration: not livewell.now(); see claim_limited
+    v_waited    float8;
     v_now       timestamptz;
     v_limiter   livewell.limiter;
     v_job       record;
@@ -32,6 +34,7 @@ BEGIN
         RETURN QUERY SELECT 'granted', NULL::text, NULL::float8, NULL::float8, NULL::integer;      -- no limiter, no permits
         RETURN;
     END IF;
+    v_waited := greatest(extract(epoch FROM clock_timestamp() - v_begun), 0);
     v_now := livewell.now();
     v_most := least(v_limiter.burst, CASE v_job.lane WHEN 0 THEN v_limiter.rate_calls ELSE floor(v_limiter.rate_calls * (1 - v_limiter.reserve)) END);
     IF v_limiter.rate_calls IS NOT NULL AND p_calls > v_most THEN
@@ -56,7 +59,7 @@ BEGIN
         UPDATE livewell.job j SET reserved_units = coalesce(j.reserved_units, 0) + CASE v_limiter.budget_unit WHEN 'calls' THEN p_calls ELSE ceil(v_estimate)::bigint * p_calls END
         WHERE j.id = p_id AND j.fence = p_fence AND j.worker = p_worker;
     END IF;
-    RETURN QUERY SELECT 'granted', NULL::text, NULL::float8, CASE WHEN v_limiter.rate_calls IS NOT NULL THEN v_limiter.permit_seconds END, NULL::integer;
+    RETURN QUERY SELECT 'granted', NULL::text, NULL::float8, CASE WHEN v_limiter.rate_calls IS NOT NULL THEN v_limiter.permit_seconds + v_waited END, NULL::integer;
 END
 $$;
 COMMENT ON FUNCTION livewell.take_permits IS 'Gives a running job more permits, or says how long to wait for them.';
