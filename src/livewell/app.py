@@ -18,7 +18,8 @@ from typing import Any, Literal, ParamSpec, Self, TypeVar
 from livewell.db import Database, Row, Transaction, embedded, migrate
 from livewell.db.database import Foreign
 from livewell.duration import Duration, seconds
-from livewell.errors import ConfigurationError, LivewellError, UnknownLimiter, UnknownTask
+from livewell.errors import ConfigurationError, InvalidOption, LivewellError, UnknownLimiter, UnknownTask
+from livewell.limits import written
 from livewell.limits.limiter import Breaker, Limiter
 from livewell.limits.limiter import read as read_limits
 from livewell.model import Backoff, Enqueued, JobState, Lane, QueuePolicy, TaskPolicy
@@ -49,6 +50,7 @@ class Livewell:
         self._queues: dict[str, QueuePolicy] = {}
         self._limiters: dict[str, Limiter] = {}
         self._declared: set[str] = set()
+        self._declared_limiters: set[str] = set()
         self._database: Database | None = None
         self._enqueuer: Enqueuer | None = None
         self._nudger: Nudger | None = None
@@ -71,9 +73,9 @@ class Livewell:
         backoff: Backoff | None = None,
         concurrency: int | None = None,
         group_limit: int | None = None,
-        limiter: str | None = None,
+        limiter: str | Limiter | None = None,
     ) -> None:
-        """State a queue's policy; a queue that tasks merely name has the defaults.
+        """State a queue's policy. A queue that tasks merely name has the defaults, unless some process has stated others.
 
         concurrency: jobs that run at once in the whole fleet; group_limit: the same for each group key; limiter: whose limits its calls are under.
         """
@@ -82,9 +84,10 @@ class Livewell:
             raise ConfigurationError(f"queue {name}: attempts {attempts}: allowed are 1 to 100")
         if not 0 <= backoff.base_seconds <= backoff.cap_seconds <= 604800:
             raise ConfigurationError(f"queue {name}: {backoff}: allowed is 0 ≤ base ≤ cap ≤ 604800 s")
-        for what, limit in (("concurrency", concurrency), ("group_limit", group_limit)):
-            if limit is not None and not 1 <= limit <= 100_000:
-                raise ConfigurationError(f"queue {name}: {what} {limit}: allowed are 1 to 100,000, or None")
+        written.positive(concurrency, f"queue {name}: concurrency")
+        written.positive(group_limit, f"queue {name}: group_limit")
+        if isinstance(limiter, Limiter):
+            limiter = limiter.name
         if limiter is not None and limiter not in self._limiters:
             known = ", ".join(sorted(self._limiters)) or "none"
             raise UnknownLimiter(f"queue {name}: limiter {limiter!r} is not declared; there are: {known}")
@@ -156,7 +159,7 @@ class Livewell:
             limit = self.settings.task_timeout_seconds if timeout is None else seconds(timeout, "timeout")
             if not 0 < limit <= _TASK_TIMEOUT_SECONDS_MAX:
                 raise ConfigurationError(f"task timeout {timeout!r}: more than 0 and at most a day is allowed")
-            if not 1 <= batch <= 1000:
+            if not isinstance(batch, int) or isinstance(batch, bool) or not 1 <= batch <= 1000:
                 raise ConfigurationError(f"task batch {batch}: allowed are 1 to 1000")
             policy = TaskPolicy(queue, attempts, limit, lane, priority, batch)
             definition = define(function, name=name, policy=policy)
@@ -164,7 +167,7 @@ class Livewell:
                 raise ConfigurationError(f"task {definition.name}: declared twice; give one of them name=…")
             self.tasks[definition.name] = definition
             if queue not in self._queues:
-                self.queue(queue)
+                self._queues[queue] = QueuePolicy(5, Backoff(), None, None, None, stated=False)
             handle = Task(function, definition, self._submit, lambda: self.settings.payload_bytes_max, Options())
             self._handles[definition.name] = handle
             return handle
@@ -188,10 +191,7 @@ class Livewell:
         if not self._database.address.replica:
             await self._database.call("SELECT livewell.ensure_history_days(%s)", (self.settings.history_days_ahead,))
             for limiter in self._limiters.values():
-                await self._database.call(
-                    "SELECT livewell.declare_limiter(%s, %s::jsonb, %s)",
-                    (limiter.name, json.dumps(dict(limiter.limits.columns)), list(limiter.limits.credentials)),
-                )
+                await self._declare_limiter(limiter)
             for name in self._queues:
                 await self._declare(name)
         return self
@@ -204,6 +204,7 @@ class Livewell:
             await self._database.close()
         self._database = self._enqueuer = self._nudger = None
         self._declared.clear()
+        self._declared_limiters.clear()
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -245,7 +246,7 @@ class Livewell:
         async with self.database.transaction() as transaction:
             yield transaction
 
-    async def enqueue(self, name: str, *, tx: Transaction | Foreign | None = None, **arguments: Any) -> Enqueued:
+    async def enqueue(self, name: str, /, *, tx: Transaction | Foreign | None = None, **arguments: Any) -> Enqueued:
         """Enqueue a task by its name."""
         if name not in self._handles:
             raise UnknownTask(f"task {name!r} is not declared; there are: {', '.join(sorted(self._handles)) or 'none'}")
@@ -255,35 +256,33 @@ class Livewell:
         self,
         *,
         follow_up: Task[Any, Any] | None = None,
-        arguments: dict[str, Any] | None = None,
+        arguments: dict[str, Any] | Callable[[int], dict[str, Any]] | None = None,
         when: Literal["done", "succeeded"] = "done",
         tx: Transaction | None = None,
     ) -> Batch:
         """Open a batch: `async with await app.batch(follow_up=report) as batch:`, and enqueue with `task.options(batch=batch)`.
 
-        when: the follow-up is enqueued when all jobs have ended, or only when all have succeeded (a dead letter that is redriven counts again).
+        arguments of the follow-up, or a function that makes them from the batch's id. when: it is enqueued when all jobs have ended, or only when all have succeeded (a dead
+        letter that is redriven counts again). With tx the batch is opened and sealed in that transaction.
         """
+        if when not in ("done", "succeeded"):
+            raise InvalidOption(f"when {when!r}: allowed are done (all have ended) and succeeded (all have succeeded)")
+        if follow_up is None and arguments is not None:
+            raise InvalidOption("arguments without follow_up: whose are they?")
         batch_id, follow_id = await self.reserve_ids(2)
         follow = None
         if follow_up is not None:
-            request = follow_up.request(arguments or {})
+            given = arguments(batch_id) if callable(arguments) else arguments
+            request = follow_up.request(given or {})
+            request.check()
             await self._declare(request.queue)
-            follow = json.dumps(
-                {
-                    "queue": request.queue,
-                    "kind": request.kind,
-                    "payload": json.loads(request.payload),
-                    "lane": request.lane,
-                    "priority": request.priority,
-                    "max_attempts": request.max_attempts,
-                }
-            )
+            follow = request.document()
         call = self.database.call if tx is None else tx.fetch
         await call(
             "SELECT livewell.create_batch(%s, %s, %s, %s::jsonb)",
             (batch_id, follow_id if follow else None, when if follow else None, follow),
         )
-        return Batch(batch_id, self.database.call)
+        return Batch(batch_id, call)
 
     def find_batch(self, batch_id: int) -> Batch:
         """A batch by its id."""
@@ -364,20 +363,29 @@ class Livewell:
     async def _call(self, query: str, params: Sequence[Any]) -> list[Row]:
         return await self.database.call(query, params)
 
+    async def _declare_limiter(self, limiter: Limiter) -> None:
+        await self.database.call(
+            "SELECT livewell.declare_limiter(%s, %s::jsonb, %s)",
+            (limiter.name, json.dumps(dict(limiter.limits.columns)), list(limiter.limits.credentials)),
+        )
+        self._declared_limiters.add(limiter.name)
+
     async def _declare(self, name: str) -> None:
         if name in self._queues:
             policy = self._queues[name]
+            if policy.limiter is not None and policy.limiter not in self._declared_limiters:
+                await self._declare_limiter(self._limiters[policy.limiter])
+            limits = {name: getattr(policy, name) for name in ("concurrency", "group_limit", "limiter")}
             await self.database.call(
-                "SELECT livewell.declare_queue(%s, %s, %s, %s, %s, %s, %s, %s)",
+                "SELECT livewell.declare_queue(%s, %s, %s, %s, %s, %s::jsonb, %s)",
                 (
                     name,
                     policy.attempts,
                     policy.backoff.base_seconds,
                     policy.backoff.cap_seconds,
                     self.settings.lost_max,
-                    policy.concurrency,
-                    policy.group_limit,
-                    policy.limiter,
+                    json.dumps(limits),
+                    not policy.stated,
                 ),
             )
             self._declared.add(name)

@@ -192,6 +192,7 @@ class QueuePolicy:
     concurrency: int | None
     group_limit: int | None
     limiter: str | None
+    stated: bool = True  # False: merely named by a task, so it changes nothing that somebody stated
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,14 +104,12 @@ class QueueSession(AbstractContextManager["QueueSession"]):
         limiter: str | None = None,
     ) -> None:
         self.rows(
-            "SELECT livewell.declare_queue(%s, %s, %s, %s, 5, %s, %s, %s)",
+            "SELECT livewell.declare_queue(%s, %s, %s, %s, 5, %s::jsonb)",
             queue,
             attempts,
             base,
             cap,
-            concurrency,
-            group_limit,
-            limiter,
+            json.dumps({"concurrency": concurrency, "group_limit": group_limit, "limiter": limiter}),
         )
 
     def limiter(self, name: str = "api", *, credentials: Sequence[str] = (), **limits: Any) -> None:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from livewell.errors import ConfigurationError
+from livewell.errors import ConfigurationError, InvalidOption
 from livewell.limits import written
 
 Call = Callable[[str, Sequence[Any]], Awaitable[list[tuple[Any, ...]]]]
@@ -65,32 +65,45 @@ def read(
     """Check every number; a limiter that could never let anything through is refused here."""
     what = f"limiter {name}"
     columns: dict[str, Any] = {
-        "burst": written.positive(burst, f"{what}: burst"),
+        "burst": written.positive(burst, f"{what}: burst", required=True),
         "reserve": written.share(reserve, f"{what}: reserve", below=0.99),
         "permit_seconds": written.span(permit, f"{what}: permit", 0.001, 60),
         "estimate_units": estimate,
         "concurrency": written.positive(concurrency, f"{what}: concurrency"),
         "per_key": written.positive(per_key, f"{what}: per_key"),
     }
-    if estimate < 0:
-        raise ConfigurationError(f"{what}: estimate {estimate}: 0 or more units are allowed")
+    if isinstance(estimate, bool) or not isinstance(estimate, int) or not 0 <= estimate <= 2**62:
+        raise ConfigurationError(f"{what}: estimate {estimate!r}: a whole number of units from 0 on is allowed")
     if rate is not None:
         limit = written.rate(rate, what)
         columns |= {"rate_calls": limit.calls, "rate_seconds": limit.seconds}
         if math.floor(limit.calls * (1 - columns["reserve"])) < 1:
-            raise ConfigurationError(f"{what}: reserve {reserve!r} of {rate} leaves nothing for the background lane")
+            raise ConfigurationError(
+                f"{what}: reserve {reserve!r} of {rate} leaves nothing for the background lane; with reserve=0 it has all of it"
+            )
     if budget is not None:
         columns |= _budget(what, budget, budget_resets, budget_stop, budget_background_stop)
     elif budget_resets is not None:
         raise ConfigurationError(f"{what}: budget_resets without a budget")
     if breaker is not None:
+        if not isinstance(breaker, Breaker):
+            raise ConfigurationError(f"{what}: breaker {breaker!r}: livewell.Breaker(…) is allowed, or None")
         columns |= _breaker(f"{what}: breaker", breaker)
-    if len(set(credentials)) != len(credentials):
-        raise ConfigurationError(f"{what}: a credential is named twice")
+    _check_credentials(what, credentials)
+    return Limits(columns, tuple(credentials))
+
+
+def _check_credentials(what: str, credentials: Sequence[str]) -> None:
+    if isinstance(credentials, str) or not all(isinstance(credential, str) for credential in credentials):
+        raise ConfigurationError(
+            f'{what}: credentials {credentials!r}: a list of names is allowed, as in ["main", "spare"]'
+        )
+    twice = {credential for credential in credentials if list(credentials).count(credential) > 1}
+    if twice:
+        raise ConfigurationError(f"{what}: credential {min(twice)!r} is named twice")
     for credential in credentials:
         if not 1 <= len(credential.encode(errors="replace")) <= _NAME_BYTES_MAX or "\x00" in credential:
             raise ConfigurationError(f"{what}: a credential's name has 1 to {_NAME_BYTES_MAX} bytes, without NUL")
-    return Limits(columns, tuple(credentials))
 
 
 def _budget(
@@ -106,7 +119,7 @@ def _budget(
     }
     if not 0 < columns["budget_background_stop"] <= columns["budget_stop"]:
         raise ConfigurationError(
-            f"{what}: budget_background_stop {background_stop!r}: more than 0 and at most budget_stop ({stop!r})"
+            f"{what}: budget_stop {stop!r}, budget_background_stop {background_stop!r}: the second must be more than 0 and at most the first"
         )
     if units.seconds is None:
         instant, zone = written.resets(resets or "00:00", what)
@@ -118,10 +131,10 @@ def _budget(
 
 def _breaker(what: str, breaker: Breaker) -> dict[str, Any]:
     columns = {
-        "breaker_failures": written.positive(breaker.failures, f"{what}: failures"),
+        "breaker_failures": written.positive(breaker.failures, f"{what}: failures", required=True),
         "breaker_share": written.share(breaker.share, f"{what}: share"),
         "breaker_seconds": written.span(breaker.within, f"{what}: within", 1, 86400),
-        "breaker_in_row": written.positive(breaker.in_row, f"{what}: in_row"),
+        "breaker_in_row": written.positive(breaker.in_row, f"{what}: in_row", required=True),
         "open_seconds": written.span(breaker.open_for, f"{what}: open_for", 0.01, 604800),
         "open_seconds_max": written.span(breaker.open_max, f"{what}: open_max", 0.01, 604800),
         "wall_seconds": written.span(breaker.wall, f"{what}: wall", 1, 604800),
@@ -139,8 +152,13 @@ class Limiter:
         self.limits = limits
         self._call = call
 
-    async def observe(self, headers: Mapping[str, str], *, credential: str = "") -> bool:
-        """Take in x-ratelimit-* and Retry-After of an answer. They only ever tighten; False when they say nothing or the credential is unknown."""
+    async def observe(self, headers: Mapping[str, str], *, credential: str | None = None) -> bool:
+        """Take in x-ratelimit-* and Retry-After of an answer to a call under job.credential. They only ever tighten; False when they say nothing."""
+        if (credential or "") not in (self.limits.credentials or ("",)):
+            known = ", ".join(self.limits.credentials) or "none: give no credential"
+            raise InvalidOption(
+                f"limiter {self.name}: credential {credential!r} is not one of its credentials ({known})"
+            )
         said = {name.lower(): value for name, value in headers.items()}
         limit = _number(said, "x-ratelimit-limit", "ratelimit-limit")
         remaining = _number(said, "x-ratelimit-remaining", "ratelimit-remaining")
@@ -152,7 +170,7 @@ class Limiter:
             reset = max(0.0, reset - datetime.now(UTC).timestamp())
         rows = await self._call(
             "SELECT livewell.observe_limiter(%s, %s, %s, %s, %s, %s)",
-            (self.name, credential, _whole(limit), _whole(remaining), reset, retry),
+            (self.name, credential or "", _whole(limit), _whole(remaining), reset, retry),
         )
         return bool(rows[0][0])
 

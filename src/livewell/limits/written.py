@@ -36,7 +36,7 @@ class Budget:
 
 def rate(text: str, what: str) -> Rate:
     """Read "300/min", "5/s", "100/10s"."""
-    match = _RATE.fullmatch(text.strip())
+    match = _RATE.fullmatch(str(text).strip())
     if match is None:
         raise ConfigurationError(f'{what}: rate {text!r}: write it like "300/min", "5/s" or "100/10s"')
     span = seconds(f"{(match[2] or '1').strip()}{_SECONDS.get(match[3], match[3])}", "rate")
@@ -50,15 +50,15 @@ def rate(text: str, what: str) -> Rate:
 
 def budget(text: str, what: str) -> Budget:
     """Read "20GB/30d" (a rolling span) or "5000 calls/day" (a day that begins at budget_resets)."""
-    match = _BUDGET.fullmatch(text.strip())
+    match = _BUDGET.fullmatch(str(text).strip())
     if match is None:
         raise ConfigurationError(
             f'{what}: budget {text!r}: write it like "20GB/30d" (rolling) or "5000 calls/day"; units are B, KB, MB, GB, TB, calls, tokens'
         )
     units = round(float(match[1]) * _BYTES.get(match[2], 1))
     span = None if match[3] == "day" else seconds(match[3].replace(" ", ""), "budget")
-    if units < 1 or (span is not None and not 3600 <= span <= 400 * 86400):
-        raise ConfigurationError(f"{what}: budget {text!r}: at least 1 unit, over 1 hour to 400 days, is allowed")
+    if not 1 <= units <= 2**62 or (span is not None and not 3600 <= span <= 400 * 86400):
+        raise ConfigurationError(f"{what}: budget {text!r}: 1 to 2⁶² units, over 1 hour to 400 days, are allowed")
     return Budget(units, "bytes" if match[2] in _BYTES else match[2], span)
 
 
@@ -89,10 +89,12 @@ def share(value: float | str, what: str, *, below: float = 1.0) -> float:
     return number
 
 
-def positive(value: int | None, what: str) -> int | None:
+def positive(value: int | None, what: str, *, required: bool = False) -> int | None:
     """A whole number from 1 on, or none."""
-    if value is not None and (isinstance(value, bool) or not 1 <= value <= 100_000):
-        raise ConfigurationError(f"{what} {value!r}: 1 to 100,000 are allowed, or None")
+    if value is None and not required:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000:
+        raise ConfigurationError(f"{what} {value!r}: 1 to 100,000 are allowed{'' if required else ', or None'}")
     return value
 
 

@@ -3,7 +3,7 @@
     open ──seal──▶ running ──last job ends──▶ ended, the follow-up is enqueued in the same transaction
                       └──last job ends, but some failed and the follow-up wants all to succeed──▶ failed ──redrive──▶ running
 
-async with app.batch(follow_up=report, arguments={"day": "2026-11-16"}) as batch:
+async with await app.batch(follow_up=report, arguments={"day": "2026-11-16"}) as batch:
     await resize.options(batch=batch).enqueue_many([{"path": path} for path in paths])      # sealed when the block ends
 
 Only jobs that were inserted count: one merged into another job by its unique key belongs to that one.

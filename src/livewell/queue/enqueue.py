@@ -52,6 +52,26 @@ class Request:
         particular = (self.id, self.unique_key, self.group_key, self.call_key, self.batch_id, self.units)
         return all(value is None for value in particular)
 
+    def document(self, job_id: int | None = None) -> str:
+        """The job as enqueue_jobs takes it, in JSON."""
+        options: dict[str, Any] = {"queue": self.queue, "kind": self.kind}
+        given = {
+            "id": job_id,
+            "unique_key": self.unique_key,
+            "group_key": self.group_key,
+            "call_key": self.call_key,
+            "batch_id": self.batch_id,
+            "units": self.units,
+            "max_attempts": self.max_attempts,
+            "policy": None if self.policy is Policy.KEEP else self.policy.value,
+            "lane": None if self.lane == 1 else self.lane,
+            "priority": self.priority or None,
+            "delay_seconds": self.delay_seconds or None,
+            "run_at": None if self.run_at is None else self.run_at.isoformat(),
+        }
+        options |= {name: value for name, value in given.items() if value is not None}
+        return f'{json.dumps(options)[:-1]}, "payload": {self.payload}}}'
+
     def check(self) -> None:
         """Refuse what the database would refuse, with the value and what is allowed."""
         if not 0 <= self.delay_seconds <= _DELAY_SECONDS_MAX:
@@ -80,10 +100,15 @@ class Request:
             ("group", self.group_key),
             ("call key", self.call_key),
         ):
+            if key is not None and not isinstance(key, str):
+                raise InvalidOption(f"{name} {key!r}: it must be text")
             if key is not None and (
                 not 1 <= len(key.encode(errors="replace")) <= 512 or "\x00" in key or not _encodable(key)
             ):
-                raise InvalidOption(f"{name} {key[:40]!r}: 1 to 512 bytes of UTF-8 without NUL are allowed")
+                size = len(key.encode(errors="replace"))
+                raise InvalidOption(
+                    f"{name} {key[:40]!r} ({size:,} bytes): 1 to 512 bytes of UTF-8 without NUL are allowed"
+                )
 
 
 def _encodable(text: str) -> bool:
@@ -214,30 +239,7 @@ def _vanished(rows: Sequence[Row]) -> bool:
 
 
 def _document(ids: Sequence[int], requests: Sequence[Request]) -> str:
-    return "[" + ",".join(map(_element, ids, requests)) + "]"
-
-
-def _element(job_id: int, request: Request) -> str:
-    options: dict[str, Any] = {"id": job_id, "queue": request.queue, "kind": request.kind}
-    if request.unique_key is not None:
-        options["unique_key"] = request.unique_key
-    if request.group_key is not None:
-        options["group_key"] = request.group_key
-    if request.lane != 1:
-        options["lane"] = request.lane
-    if request.priority:
-        options["priority"] = request.priority
-    if request.delay_seconds:
-        options["delay_seconds"] = request.delay_seconds
-    if request.run_at is not None:
-        options["run_at"] = request.run_at.isoformat()
-    for name in ("max_attempts", "call_key", "batch_id", "units"):
-        value = getattr(request, name)
-        if value is not None:
-            options[name] = value
-    if request.policy is not Policy.KEEP:
-        options["policy"] = request.policy.value
-    return f'{json.dumps(options)[:-1]}, "payload": {request.payload}}}'
+    return "[" + ",".join(request.document(job_id) for job_id, request in zip(ids, requests, strict=True)) + "]"
 
 
 def _answers(ids: Sequence[int], rows: Sequence[tuple[Any, ...]]) -> list[Enqueued]:

@@ -29,6 +29,7 @@ class Job:
     __slots__ = (
         "_database",
         "_permit_until",
+        "call_ended",
         "cancel_requested",
         "claimed",
         "finished",
@@ -49,6 +50,7 @@ class Job:
         self.reported = True
         self.permitted = permitted  # None unless its queue is limited
         self.used_units: int | None = None
+        self.call_ended: str | None = None  # how the call went, where it had more jobs than this one
         self._permit_until = permitted.until if permitted is not None else None
         self._database = database
         self.cancel_requested = (

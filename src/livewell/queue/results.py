@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from livewell.model import Failed, Outcome, Permit, Refused, Released, Stopped, Succeeded
@@ -58,7 +58,22 @@ def _charge(job: Job, permit: Permit, outcome: Outcome) -> dict[str, Any]:
         "used": job.used_units,
     }
     if job.claimed.fence == permit.call:
-        charge["ended"] = (
-            "ok" if isinstance(outcome, Succeeded) else outcome.blame if isinstance(outcome, Failed) else "ours"
-        )
+        charge["ended"] = job.call_ended or _ended(outcome)
     return charge
+
+
+def speak_as_one(jobs: Sequence[Job], outcomes: Sequence[Outcome | None]) -> None:
+    """Let the first job of a call say how the call went: what any of them blames on the upstream, it did. What was used is the call's, whoever reported it."""
+    jobs[0].call_ended = min((_ended(outcome) for outcome in outcomes), key=_WEIGHT.index)
+    if any(job.used_units is not None for job in jobs):
+        for job in jobs:
+            job.used_units = job.used_units or 0
+
+
+def _ended(outcome: Outcome | None) -> str:
+    if isinstance(outcome, Succeeded):
+        return "ok"
+    return outcome.blame.value if isinstance(outcome, Failed) else "ours"
+
+
+_WEIGHT = ("wall", "upstream", "ok", "data", "ours")

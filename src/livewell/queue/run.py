@@ -21,6 +21,7 @@ from typing import Any
 from livewell.errors import DatabaseUnavailable, InvalidPayload, OwnershipLost, PermitLate
 from livewell.model import Cancel, Failed, Outcome, Refused, Release, Released, Retry, Stopped, Succeeded
 from livewell.queue.job import Job
+from livewell.queue.results import speak_as_one
 from livewell.queue.task import TaskDefinition
 from livewell.redact import redact
 
@@ -78,7 +79,9 @@ async def run_call(jobs: Sequence[Job], tasks: Mapping[str, TaskDefinition], run
     if good:
         said = await _run_list(definition, good, items, run_sync)
         outcomes |= {job.claimed.fence: outcome for job, outcome in zip(good, said, strict=True)}
-    return [outcomes[job.claimed.fence] for job in jobs]
+    ended = [outcomes[job.claimed.fence] for job in jobs]
+    speak_as_one(jobs, ended)
+    return ended
 
 
 async def _run_list(

@@ -60,7 +60,7 @@ class App(Protocol):
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction."""
 
-    async def enqueue(self, name: str, *, tx: Transaction | Foreign | None = None, **arguments: Any) -> Enqueued:
+    async def enqueue(self, name: str, /, *, tx: Transaction | Foreign | None = None, **arguments: Any) -> Enqueued:
         """Enqueue a task by its name."""
 
     async def reserve_ids(self, n: int = 1) -> list[int]:

@@ -80,10 +80,10 @@ CREATE TABLE livewell.limiter_usage (
     credential      text COLLATE "C" NOT NULL,
     since           timestamptz NOT NULL,           -- the hour, or the reset within it
     units           bigint      NOT NULL,
-    calls           bigint      NOT NULL,
+    calls           bigint      NOT NULL,           -- claims that were settled; a call of fifty jobs is fifty
     CONSTRAINT limiter_usage_pkey PRIMARY KEY (limiter, credential, since)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200);
-COMMENT ON TABLE livewell.limiter_usage IS 'Units used and calls settled, by the hour.';
+COMMENT ON TABLE livewell.limiter_usage IS 'Units used and claims settled, by the hour.';
 
 CREATE TABLE livewell.limiter_estimate (
     limiter         text COLLATE "C" NOT NULL REFERENCES livewell.limiter ON DELETE CASCADE,

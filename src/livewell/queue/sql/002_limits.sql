@@ -11,6 +11,7 @@ CREATE INDEX queue_limiter_idx ON livewell.queue (limiter) WHERE limiter IS NOT 
 
 -- Under which credential it runs: '' where the queue has none, NULL unless it runs in a limited queue.
 ALTER TABLE livewell.job ADD COLUMN credential text COLLATE "C";
+ALTER TABLE livewell.job ADD COLUMN units bigint;           -- what its call is expected to use, if whoever enqueued it knew; reserved_units is what it reserves while it runs
 ALTER TABLE livewell.job ADD COLUMN call_fence bigint;      -- the fence of the first job of its call
 ALTER TABLE livewell.dead_job ADD COLUMN units bigint;
 
@@ -35,7 +36,7 @@ CREATE TABLE livewell.batch (
     remaining       bigint,                     -- known once it is sealed
     follow_id       bigint,                     -- the follow-up's job id, reserved beforehand
     follow_when     text COLLATE "C",           -- done: however its jobs ended; succeeded: only if none failed or was cancelled
-    follow          jsonb,                      -- queue, kind, payload, lane, priority, max_attempts
+    follow          jsonb,                      -- as enqueue_jobs takes it, without the id
     CONSTRAINT batch_pkey PRIMARY KEY (id),
     CONSTRAINT batch_follow_check CHECK ((follow IS NULL) = (follow_id IS NULL) AND (follow IS NULL) = (follow_when IS NULL) AND follow_when IN ('done', 'succeeded')),
     CONSTRAINT batch_sealed_check CHECK ((sealed_at IS NULL) = (remaining IS NULL) AND remaining >= 0)

@@ -21,7 +21,7 @@ GRANT SELECT ON livewell.worker, livewell.stat, livewell.tick TO livewell_operat
 GRANT EXECUTE ON FUNCTION
     livewell.list_jobs, livewell.show_job, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.cancel_job, livewell.hasten_job,
     livewell.settle_jobs, livewell.redrive_dead, livewell.edit_dead, livewell.pause_queue,
-    livewell.charge_jobs, livewell.release_held, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.list_limiters
+    livewell.enqueue_jobs, livewell.merge_jobs, livewell.charge_jobs, livewell.release_held, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.list_limiters
     TO livewell_operate;
 
 GRANT SELECT ON livewell.job, livewell.job_history, livewell.dead_job, livewell.queue, livewell.worker, livewell.stat, livewell.tick, livewell.batch TO livewell_readonly;

@@ -22,6 +22,7 @@ DECLARE
     v_pace      float8;         -- seconds per call
     v_free      integer;
     v_limit     integer;
+    v_background integer;
     v_until     timestamptz;
     v_used      numeric;
     v_budget    integer[];      -- calls that fit into the budget: lane 0, lane 1
@@ -68,18 +69,20 @@ BEGIN
             -- paced_to runs ahead of now by what is spent; it may be ahead by the burst.
             v_free := floor(least(p_limiter.burst, v_rate) - greatest(extract(epoch FROM v_c.paced_to - p_now), 0) / v_pace + 1e-6);
             calls := greatest(least(v_rate - v_spent, coalesce(v_free, least(p_limiter.burst, v_rate))), 0);
-            background_calls := greatest(least(floor(v_rate * (1 - p_limiter.reserve)) - v_spent, calls), 0);
+            -- The reserve never takes the last call of a window: a learnt limit may be as low as one.
+            v_background := greatest(floor(v_rate * (1 - p_limiter.reserve)), 1);
+            background_calls := greatest(least(v_background - v_spent, calls), 0);
             IF background_calls = 0 THEN
                 reason := 'rate';
                 -- When enough grants have left the window for one more, if it is full; and when the pace has caught up.
-                v_limit := CASE WHEN calls = 0 THEN v_rate ELSE floor(v_rate * (1 - p_limiter.reserve)) END;
+                v_limit := CASE WHEN calls = 0 THEN v_rate ELSE v_background END;
                 SELECT o.at INTO v_until FROM (
                     SELECT g.at, sum(g.calls) OVER (ORDER BY g.at) AS gone FROM livewell.limiter_grant g
                     WHERE g.limiter = p_limiter.name AND g.credential = v_c.name AND g.at > p_now - (p_limiter.rate_seconds + p_limiter.permit_seconds) * interval '1 second') o
                 WHERE v_spent >= v_limit AND o.gone > v_spent - v_limit ORDER BY o.at LIMIT 1;
                 wait_seconds := greatest(
                     extract(epoch FROM v_until - p_now) + p_limiter.rate_seconds + p_limiter.permit_seconds,
-                    extract(epoch FROM v_c.paced_to - p_now) - (least(p_limiter.burst, v_rate) - 1) * v_pace, 0.001);
+                    extract(epoch FROM v_c.paced_to - p_now) - (least(p_limiter.burst, v_rate) - 1) * v_pace, 0.005);
             END IF;
         END IF;
 

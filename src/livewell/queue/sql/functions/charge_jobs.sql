@@ -1,7 +1,7 @@
 -- Charge claims of limited queues, and tell the breaker how their calls ended.
 --
 -- Called by: settle_jobs and finish_jobs with what the worker measured, job_ended for jobs that ended without a report.
--- One entry per claim. p_used NULL: not measured, so p_reserved is charged (a call whose worker died is charged, G6). p_ends NULL: nothing is known about the call, or another entry speaks for it.
+-- One entry per claim. p_used NULL: not measured (and 0: no call was made, which teaches the estimate nothing), so p_reserved is charged (a call whose worker died is charged, G6). p_ends NULL: nothing is known about the call, or another entry speaks for it.
 -- Limiter rows are locked in the order of their names, in a statement of their own, before anything is read.
 CREATE OR REPLACE FUNCTION livewell.charge_jobs(
     p_queues text[], p_credentials text[], p_fences bigint[], p_kinds text[], p_reserved bigint[], p_used bigint[] DEFAULT NULL, p_ends text[] DEFAULT NULL)
@@ -22,7 +22,7 @@ BEGIN
     SELECT s.last_value + 16383 INTO v_newest FROM livewell.fence_seq s;
     FOR v_c IN
         SELECT q.limiter, g.credential, array_agg(g.fence ORDER BY g.fence) AS fences, array_agg(coalesce(g.used, g.reserved, 0) ORDER BY g.fence) AS units,
-               array_agg(g.kind ORDER BY g.fence) AS kinds, array_agg(g.used IS NOT NULL ORDER BY g.fence) AS measured,
+               array_agg(g.kind ORDER BY g.fence) AS kinds, array_agg(coalesce(g.used > 0, false) ORDER BY g.fence) AS measured,
                array_agg(g.fence ORDER BY g.fence) FILTER (WHERE g.ended IS NOT NULL) AS call_fences, array_agg(g.ended ORDER BY g.fence) FILTER (WHERE g.ended IS NOT NULL) AS ends
         FROM unnest(p_queues, p_credentials, p_fences, p_kinds, p_reserved, p_used, p_ends) AS g (queue, credential, fence, kind, reserved, used, ended)
         JOIN livewell.queue q ON q.name = g.queue AND q.limiter IS NOT NULL

@@ -19,10 +19,11 @@ AS $$
 DECLARE
     v_queue     livewell.queue;
     v_limiter   livewell.limiter;
-    v_begun     timestamptz := clock_timestamp();      -- a duration: not livewell.now()
+    v_begun     timestamptz := livewell.now();          -- a stopwatch for the locks
     v_waited    float8;                 -- seconds, for the locks
     v_now       timestamptz;
     v_room      integer := least(p_calls, 1000);
+    v_jobs      integer := 5000;        -- jobs, of however many calls; a block of fences has 16383
     v_rooms     integer[];              -- calls for lane 0, and for both lanes together when lane 1 asks
     v_reserved  jsonb;
     v_running   text[];                 -- queues that share the limiter
@@ -71,11 +72,12 @@ BEGIN
     IF v_queue.limiter IS NOT NULL THEN
         SELECT * INTO v_limiter FROM livewell.limiter l WHERE l.name = v_queue.limiter FOR NO KEY UPDATE;
     END IF;
-    v_waited := greatest(extract(epoch FROM clock_timestamp() - v_begun), 0);
     v_now := livewell.now();
+    v_waited := greatest(extract(epoch FROM v_now - v_begun), 0);
 
     IF v_queue.concurrency IS NOT NULL THEN
-        v_room := least(v_room, v_queue.concurrency - (SELECT count(*) FROM livewell.job j WHERE j.queue = p_queue AND j.credential IS NOT NULL));
+        v_jobs := v_queue.concurrency - (SELECT count(*) FROM livewell.job j WHERE j.queue = p_queue AND j.credential IS NOT NULL);
+        v_room := least(v_room, v_jobs);
         v_reason := CASE WHEN v_room <= 0 THEN 'queue' END;
     END IF;
     IF v_limiter.name IS NOT NULL AND v_room > 0 THEN
@@ -126,11 +128,11 @@ BEGIN
         EXIT WHEN cardinality(v_seen) = 0;
         FOR v_j IN
             SELECT j.id, j.lane, j.kind, j.call_key, j.group_key, j.lost, coalesce(b.batch, 1) AS batch,
-                   coalesce(j.reserved_units, (v_estimates ->> j.kind)::float8::bigint, v_limiter.estimate_units) AS units
+                   coalesce(j.units, (v_estimates ->> j.kind)::float8::bigint, v_limiter.estimate_units) AS units
             FROM livewell.job j LEFT JOIN unnest(p_kinds, p_batches) AS b (kind, batch) ON b.kind = j.kind
             WHERE j.id = ANY (v_seen) ORDER BY j.lane, j.rank, j.id
         LOOP
-            EXIT WHEN v_used >= v_rooms[1] AND v_batch_max = 1;
+            EXIT WHEN v_used >= v_rooms[1] AND v_batch_max = 1 OR cardinality(v_taken) >= v_jobs;
             IF v_per_key IS NOT NULL AND v_j.group_key IS NOT NULL AND NOT livewell.group_has_room(p_queue, v_queue.group_limit, v_running, v_limiter.per_key, v_j.group_key, v_taken) THEN
                 v_full := v_full || v_j.id;
                 CONTINUE;
@@ -169,7 +171,7 @@ BEGIN
         CONTINUE WHEN p_empty AND v_round = 1 AND cardinality(v_taken) = 0 AND cardinality(v_full) = 0;
         EXIT WHEN cardinality(v_full) = 0;
         UPDATE livewell.job j SET state = 'held', held_by = 'g' WHERE j.id = ANY (v_full);
-        EXIT WHEN v_used >= v_rooms[1] OR cardinality(v_taken) >= 5000;     -- a block of fences has 16383
+        EXIT WHEN v_used >= v_rooms[1] OR cardinality(v_taken) >= v_jobs;
     END LOOP;
 
     IF cardinality(v_taken) = 0 THEN
@@ -184,7 +186,7 @@ BEGIN
     UPDATE livewell.job j
     SET state = 'running', worker = p_worker, fence = v_fence + t.place, call_fence = v_fence + t.call, attempt = j.attempt + 1, started_at = v_now, deadline_at = NULL,
         credential = coalesce(v_credential, ''),
-        reserved_units = CASE WHEN v_limiter.budget_units IS NOT NULL THEN t.units ELSE j.reserved_units END
+        reserved_units = CASE WHEN v_limiter.budget_units IS NOT NULL THEN t.units END
     FROM unnest(v_taken, v_calls, v_reserve) WITH ORDINALITY AS t (id, call, units, place)
     WHERE j.id = t.id
     RETURNING 'claimed', j.id, j.fence, j.attempt, j.max_attempts, j.lost, j.lane, j.rank, j.queue, j.kind, j.payload::text, j.unique_key, j.group_key, j.trace,

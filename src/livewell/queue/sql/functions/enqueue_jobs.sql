@@ -68,7 +68,7 @@ BEGIN
             FROM (SELECT DISTINCT queue, group_key, group_limit FROM given WHERE group_limit IS NOT NULL AND group_key IS NOT NULL) d) a ON a.queue = g.queue AND a.group_key = g.group_key
         ORDER BY g.queue, g.unique_key, g.id
     ), born AS (
-        INSERT INTO livewell.job (id, rank, run_at, created_at, state, held_by, max_attempts, priority, lane, queue, kind, unique_key, group_key, call_key, batch_id, reserved_units, payload, trace)
+        INSERT INTO livewell.job (id, rank, run_at, created_at, state, held_by, max_attempts, priority, lane, queue, kind, unique_key, group_key, call_key, batch_id, units, payload, trace)
         SELECT id, (extract(epoch FROM greatest(due_at, v_now)) * 1000)::bigint - coalesce(priority, 0) * 60000, due_at, v_now,
                CASE WHEN due_at > v_now THEN 'delayed' WHEN full_group THEN 'held' ELSE 'ready' END::livewell.job_state, CASE WHEN full_group THEN 'g'::"char" END,
                coalesce(max_attempts, attempts), coalesce(priority, 0), coalesce(lane, 1), queue, kind, unique_key, group_key, call_key, batch_id, units, payload, trace

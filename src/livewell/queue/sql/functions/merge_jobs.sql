@@ -60,7 +60,7 @@ BEGIN
             END IF;
         END IF;
         -- It runs, or is being claimed or ended right now: behind it.
-        INSERT INTO livewell.job (id, rank, run_at, created_at, state, held_by, max_attempts, priority, lane, queue, kind, unique_key, group_key, call_key, batch_id, reserved_units, payload, trace)
+        INSERT INTO livewell.job (id, rank, run_at, created_at, state, held_by, max_attempts, priority, lane, queue, kind, unique_key, group_key, call_key, batch_id, units, payload, trace)
         VALUES (v_g.id, v_g.rank, v_g.due_at, p_now, 'held', 'k', coalesce(v_g.max_attempts, v_g.attempts), coalesce(v_g.priority, 0), coalesce(v_g.lane, 1), v_g.queue, v_g.kind,
                 v_g.unique_key, v_g.group_key, v_g.call_key, v_g.batch_id, v_g.units, v_g.payload, v_g.trace)
         ON CONFLICT DO NOTHING;

@@ -55,7 +55,7 @@ BEGIN
             run_at = v_now + f.delay,
             -- A return to ready gets a new rank: its age counts from now, so it cannot overtake what waited meanwhile.
             rank = (extract(epoch FROM v_now + f.delay) * 1000)::bigint - j.priority * 60000,
-            worker = NULL, credential = NULL, started_at = NULL, deadline_at = NULL, progress = 0, progress_note = NULL,
+            worker = NULL, credential = NULL, call_fence = NULL, reserved_units = NULL, started_at = NULL, deadline_at = NULL, progress = 0, progress_note = NULL,
             attempt = CASE WHEN f.outcome IN ('released', 'lost') THEN greatest(j.attempt - 1, 0) ELSE j.attempt END,
             lost = CASE WHEN f.outcome = 'lost' THEN j.lost + 1 ELSE j.lost END,
             last_error = coalesce(f.error, j.last_error)
@@ -70,7 +70,7 @@ BEGIN
     ), buried AS (
         INSERT INTO livewell.dead_job (id, batch_id, created_at, died_at, attempt, max_attempts, lost, priority, lane, queue, kind, unique_key, group_key, call_key, reason, payload, error, trace, units)
         SELECT g.id, g.batch_id, g.created_at, v_now, g.attempt, g.max_attempts, g.lost + (g.outcome = 'lost')::integer, g.priority, g.lane, g.queue, g.kind,
-               g.unique_key, g.group_key, g.call_key, g.reason, g.payload, coalesce(g.error, g.last_error), g.trace, g.reserved_units
+               g.unique_key, g.group_key, g.call_key, g.reason, g.payload, coalesce(g.error, g.last_error), g.trace, g.units
         FROM gone g WHERE g.fate = 'dead'
     ), past AS (
         INSERT INTO livewell.job_history (id, fence, worker, created_at, started_at, finished_at, attempt, outcome, queue, kind, note)

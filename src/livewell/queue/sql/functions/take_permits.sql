@@ -11,7 +11,7 @@ SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_begun     timestamptz := clock_timestamp();      -- a duration: not livewell.now(); see claim_limited
+    v_begun     timestamptz := livewell.now();          -- a stopwatch for the locks
     v_waited    float8;
     v_now       timestamptz;
     v_limiter   livewell.limiter;
@@ -34,9 +34,11 @@ BEGIN
         RETURN QUERY SELECT 'granted', NULL::text, NULL::float8, NULL::float8, NULL::integer;      -- no limiter, no permits
         RETURN;
     END IF;
-    v_waited := greatest(extract(epoch FROM clock_timestamp() - v_begun), 0);
     v_now := livewell.now();
-    v_most := least(v_limiter.burst, CASE v_job.lane WHEN 0 THEN v_limiter.rate_calls ELSE floor(v_limiter.rate_calls * (1 - v_limiter.reserve)) END);
+    v_waited := greatest(extract(epoch FROM v_now - v_begun), 0);
+    -- Never more than what the upstream itself has stated.
+    v_most := (SELECT least(v_limiter.rate_calls, c.learnt_calls) FROM livewell.limiter_credential c WHERE c.limiter = v_limiter.name AND c.name = v_job.credential);
+    v_most := least(v_limiter.burst, CASE v_job.lane WHEN 0 THEN v_most ELSE greatest(floor(v_most * (1 - v_limiter.reserve)), 1) END);
     IF v_limiter.rate_calls IS NOT NULL AND p_calls > v_most THEN
         RETURN QUERY SELECT 'refused', 'rate', NULL::float8, NULL::float8, v_most;
         RETURN;

@@ -106,7 +106,7 @@ BEGIN
             (SELECT coalesce(jsonb_object_agg(u.credential, u.units), '{}') FROM (
                 SELECT j.credential, sum(j.reserved_units) AS units FROM livewell.job j WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL GROUP BY j.credential) u),
             CASE v_limiter.budget_unit WHEN 'calls' THEN 1
-                 ELSE coalesce(v_job.reserved_units, (SELECT e.units FROM livewell.limiter_estimate e WHERE e.limiter = v_limiter.name AND e.kind = v_job.kind), v_limiter.estimate_units) END,
+                 ELSE coalesce(v_job.units, (SELECT e.units FROM livewell.limiter_estimate e WHERE e.limiter = v_limiter.name AND e.kind = v_job.kind), v_limiter.estimate_units) END,
             ARRAY(SELECT c.name FROM livewell.limiter_credential c WHERE c.limiter = v_limiter.name
                   AND EXISTS (SELECT FROM livewell.job j WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL AND j.fence = c.probe_fence))) AS r
         ORDER BY CASE v_job.lane WHEN 0 THEN r.calls ELSE r.background_calls END DESC, r.wait_seconds NULLS LAST LIMIT 1;
