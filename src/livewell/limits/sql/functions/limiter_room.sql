@@ -98,7 +98,8 @@ BEGIN
                 IF calls = 0 OR background_calls = 0 AND reason IS NULL THEN
                     reason := 'budget';
                     wait_seconds := extract(epoch FROM CASE
-                        WHEN p_limiter.budget_resets IS NOT NULL THEN v_since + interval '1 day' - p_now
+                        -- The next reset: the day in between has 23, 24 or 25 hours.
+                        WHEN p_limiter.budget_resets IS NOT NULL THEN livewell.budget_since(p_limiter, v_since + interval '36 hours') - p_now
                         -- Rolling: room comes when the oldest hour with usage leaves the span.
                         ELSE (SELECT min(u.since) FROM livewell.limiter_usage u
                               WHERE u.limiter = p_limiter.name AND u.credential = v_c.name AND u.since >= v_since AND u.units > 0)
