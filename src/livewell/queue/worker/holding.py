@@ -73,6 +73,7 @@ class Holding:
     buffer: deque[Held] = field(default_factory=deque)
     running: dict[int, Held] = field(default_factory=dict)  # by fence
     results: deque[Held] = field(default_factory=deque)
+    late: deque[Held] = field(default_factory=deque)  # not ours any more, but what their calls used is still to be said
 
     def add(self, held: Held, *, to_run: bool) -> None:
         """A claimed job arrived."""
