@@ -34,9 +34,10 @@ app.queue("work", attempts=100, backoff=Backoff(0.05, 0.2))
 app.queue("bad", attempts=1, backoff=Backoff(0.05, 0.2))
 
 
-def note(event: str, key: int) -> None:
-    """Write down that this happened, now, in this process."""
-    AppendLog(Path(os.environ[LOG])).append(f"{event} {key} {os.getpid()} {time.monotonic():.6f}")
+def note(event: str, key: int, at: float | None = None) -> None:
+    """Write down that this happened, now or at this monotonic instant, in this process."""
+    instant = time.monotonic() if at is None else at
+    AppendLog(Path(os.environ[LOG])).append(f"{event} {key} {os.getpid()} {instant:.6f}")
 
 
 @contextmanager

@@ -422,3 +422,29 @@ async def test_a_key_of_a_megabyte_is_refused_with_its_size(app: Livewell, open_
     await open_app(app)
     with pytest.raises(InvalidOption, match="1,000,000 bytes"):
         await work.options(group="x" * 1_000_000).enqueue()
+
+
+async def test_what_a_buried_worker_measured_is_booked(app: Livewell, open_app: Open) -> None:
+    """The call was made: its bytes count, though its job is somebody else's by now. Seen to fail with the results of a buried worker dropped."""
+    runs: list[int] = []
+    measured = asyncio.Event()
+    app.limiter("api", budget="1MB/day", estimate=10)
+    app.queue("calls", limiter="api")
+
+    @app.task(queue="calls")
+    async def call(job: Job) -> None:
+        runs.append(job.id)
+        if len(runs) > 1:
+            job.used(7)
+            return
+        job.used(123)
+        measured.set()
+        await asyncio.sleep(30)
+
+    bench = await open_app(app)
+    job = await call.enqueue()
+    async with bench.working():
+        await asyncio.wait_for(measured.wait(), 10)
+        await bench.app.database.call("DELETE FROM livewell.worker")
+        await bench.until(job.id, JobState.SUCCEEDED)
+    assert await bench.scalar("SELECT sum(units) FROM livewell.limiter_usage") == 123 + 7

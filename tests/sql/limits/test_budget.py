@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -77,6 +78,17 @@ def test_a_late_report_books_the_difference_and_only_once(api: QueueSession) -> 
     [owner] = api.claim_limited(api.register(), empty=True)
     assert api.end(owner, used=50) == []
     assert used(api) == 350
+
+
+def test_a_report_that_comes_before_the_estimate_stands(api: QueueSession) -> None:
+    """The zombie came back as a new worker and was quicker than recovery: what was measured is not replaced by a guess."""
+    api.enqueue(1, lane=0)
+    dying = api.register()
+    [zombie] = api.claim_limited(dying)
+    api.expire(dying)
+    assert api.end(replace(zombie, worker=api.register()), used=300) != []
+    api.recover(api.steady())
+    assert used(api) == 300
 
 
 @pytest.mark.parametrize("outcome", ["succeeded", "retry", "refused", "cancelled", "released"])

@@ -17,9 +17,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -127,6 +128,8 @@ class Exchange:
         if held.job.finished or outcome is None or held.job.worker != self._holding.worker:
             self._holding.drop(held.job.claimed.fence)
             self._on_finished([held], _NOBODY if held.job.finished else {held.job.claimed.fence})
+            if not held.job.finished:
+                self.report_late([held])
         else:
             held.outcome = outcome
             self._holding.results.append(held)
@@ -137,6 +140,13 @@ class Exchange:
                 self._wake.set()
         # There is room for another job. During a call that is not worth a look: the next one comes with its answer.
         if self._hungry and self._holding.claim_mark is None and not self._wake.is_set() and self._wanted() > 0:
+            self._wake.set()
+
+    def report_late(self, lost: Iterable[Held]) -> None:
+        """These are somebody else's by now, but a call that was made has used what it used: the database books the difference to what it has charged."""
+        late = [held for held in lost if held.job.permitted is not None and held.job.used_units is not None]
+        if late:
+            self._holding.late.extend(late)
             self._wake.set()
 
     def stop(self) -> None:
@@ -164,7 +174,7 @@ class Exchange:
     async def flush(self, seconds: float) -> None:
         """Send every result that waits; claim nothing. Gives up after this long."""
         give_up = time.monotonic() + seconds
-        while self._holding.results and time.monotonic() < give_up:
+        while (self._holding.results or self._holding.late) and time.monotonic() < give_up:
             await self.exchange(0)
 
     async def exchange(self, wanted: int) -> None:
@@ -172,6 +182,8 @@ class Exchange:
         holding = self._holding
         worker = holding.worker
         batch = [holding.results.popleft() for _ in range(min(len(holding.results), self._batch_max))]
+        late = list(holding.late)
+        holding.late.clear()
         self._flush_at = time.monotonic() if holding.results else None
         empty = wanted > 0 and self._answer is None and holding.limited_mark is None and len(holding.all) == len(batch)
         if wanted > 0:
@@ -190,7 +202,7 @@ class Exchange:
                 _EXCHANGE,
                 (
                     worker,
-                    *results((held.job, held.outcome or _NOTHING) for held in batch),
+                    *results((held.job, held.outcome or _NOTHING) for held in chain(batch, late)),
                     self._queues,
                     wanted,
                     empty,
@@ -199,6 +211,8 @@ class Exchange:
             )
         except DatabaseError as error:
             self._take_in()
+            if isinstance(error, DatabaseUnavailable | DatabaseConflict):
+                holding.late.extend(late)
             await self._failed(error, batch, wanted)
             return
         finally:
@@ -313,6 +327,8 @@ class Exchange:
 
     def _flush_due(self) -> bool:
         waiting = len(self._holding.results)
+        if self._holding.late:
+            return True
         if not waiting:
             return False
         return (

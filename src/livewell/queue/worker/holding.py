@@ -74,6 +74,7 @@ class Holding:
     running: dict[int, Held] = field(default_factory=dict)  # by fence
     in_calls: int = 0  # those of them that belong to limited queues
     results: deque[Held] = field(default_factory=deque)
+    late: deque[Held] = field(default_factory=deque)  # not ours any more, but what their calls used is still to be said
 
     def add(self, held: Held, *, to_run: bool) -> None:
         """A claimed job arrived."""

@@ -269,7 +269,7 @@ class Worker:
             )
 
     def _on_buried(self) -> None:
-        """Somebody owns our jobs by now; whatever we still hold is worthless."""
+        """Somebody owns our jobs by now; whatever we still hold is worthless, but what its calls have used."""
         holding = self.holding
         if holding.worker == 0 or self._stopping.is_set():
             return
@@ -277,6 +277,7 @@ class Worker:
         self._upkeep.warn("worker", "lease lost", f"{len(holding.all)} jobs held")
         holding.worker = 0
         holding.buffer.clear()
+        self._exchange.report_late(holding.results)
         holding.results.clear()
         holding.all.clear()
         for held in list(holding.running.values()):

@@ -1,4 +1,5 @@
--- Charge what claims have used, each fence once: a second report books only the difference to the first.
+-- Charge what claims have used, each fence once: a second report books only the difference to the first. A guess never replaces what is already charged: recovery may come after
+-- the report of a worker that was buried and is back.
 --
 -- Called by: settle_jobs, finish_jobs (late reports), job_ended; the limiter's row is locked by the caller.
 -- One credential per call; p_kinds teach the estimates where p_measured says that the number was measured and not taken from the estimate itself.
@@ -19,15 +20,16 @@ BEGIN
     IF v_limiter.budget_resets IS NOT NULL THEN
         v_since := greatest(v_since, livewell.budget_since(v_limiter, v_now));     -- an hour in which the day changes has two rows
     END IF;
-    WITH given AS (
-        SELECT g.fence, greatest(g.units, 0) AS units FROM unnest(p_fences, p_units) AS g (fence, units)
-    ), before AS (
+    WITH before AS (
         SELECT s.fence, s.units FROM livewell.usage_settled s WHERE s.fence = ANY (p_fences)
+    ), given AS (
+        SELECT g.fence, greatest(g.units, 0) AS units FROM unnest(p_fences, p_units, p_measured) AS g (fence, units, measured)
+        WHERE g.measured OR NOT EXISTS (SELECT FROM before b WHERE b.fence = g.fence)
     ), kept AS (
         INSERT INTO livewell.usage_settled AS s (fence, units, at) SELECT g.fence, g.units, v_now FROM given g ORDER BY g.fence
         ON CONFLICT (fence) DO UPDATE SET units = excluded.units
     )
-    SELECT sum(g.units - coalesce(b.units, 0)), count(*) FILTER (WHERE b.fence IS NULL) INTO v_units, v_calls
+    SELECT coalesce(sum(g.units - coalesce(b.units, 0)), 0), count(*) FILTER (WHERE b.fence IS NULL) INTO v_units, v_calls
     FROM given g LEFT JOIN before b ON b.fence = g.fence;
 
     INSERT INTO livewell.limiter_usage AS u (limiter, credential, since, units, calls) VALUES (p_limiter, p_credential, v_since, v_units, v_calls)
