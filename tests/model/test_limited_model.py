@@ -34,7 +34,7 @@ from tests.model.limited_model import Batch, End, Job, LimitedModel, Limiter, Qu
 from tests.support.queue_sql import LimitedClaim, QueueSession
 
 SECONDS = float(os.environ.get("LIVEWELL_MODEL_SECONDS", "120"))
-EXAMPLES_PER_ROUND = 15
+EXAMPLES_PER_ROUND = 5  # a round is not cut short, so a long one would overrun the time on a busy machine
 
 EVERYTHING = """
 SELECT 'live', jsonb_agg(jsonb_build_array(id, queue, state, held_by, attempt, lost, fence, worker, cancel_requested, lane, rank / 1000, reserved_units, payload -> 'v', batch_id) ORDER BY id) FROM livewell.job
