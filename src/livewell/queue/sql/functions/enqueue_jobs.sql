@@ -26,6 +26,7 @@ DECLARE
     v_asked     integer := jsonb_array_length(p_jobs);
     v_batches   bigint[];
     v_inserted  bigint[];
+    v_twice     bigint[];
     v_policies  jsonb;
     v_changed   bigint[];
 BEGIN
@@ -80,13 +81,14 @@ BEGIN
 
     IF p_again THEN
         -- The first call's job may have ended while our insert waited for somebody else's key: our snapshot is older than its end, a new one is not.
-        WITH twice AS (
-            DELETE FROM livewell.job j
-            WHERE j.id = ANY (v_inserted)
-              AND (EXISTS (SELECT FROM livewell.job_history h WHERE h.id = j.id) OR EXISTS (SELECT FROM livewell.dead_job d WHERE d.id = j.id))
-            RETURNING j.id
-        )
-        SELECT array_agg(i) INTO v_inserted FROM unnest(v_inserted) AS i WHERE i NOT IN (SELECT t.id FROM twice t);
+        v_twice := ARRAY(
+            SELECT i FROM unnest(v_inserted) AS i
+            WHERE EXISTS (SELECT FROM livewell.job_history h WHERE h.id = i) OR EXISTS (SELECT FROM livewell.dead_job d WHERE d.id = i));
+        IF cardinality(v_twice) > 0 THEN
+            UPDATE livewell.job j SET batch_id = NULL WHERE j.id = ANY (v_twice) AND j.batch_id IS NOT NULL;     -- its batch has counted it
+            DELETE FROM livewell.job j WHERE j.id = ANY (v_twice);
+            v_inserted := ARRAY(SELECT i FROM unnest(v_inserted) AS i WHERE i <> ALL (v_twice));
+        END IF;
     END IF;
 
     IF cardinality(v_inserted) = v_asked THEN
