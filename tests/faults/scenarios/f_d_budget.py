@@ -12,6 +12,7 @@ reports of buried workers dropped (as they once were), calls of 60,093 bytes sto
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,8 @@ STOP = 0.95
 BODY_BYTES = 1000
 SIZES = (300, 4_000, 20_000, 60_000)  # of metered answers
 METER_ESTIMATE = 10_000
+METER_BACKLOG = 40
+TAIL_BYTES = 65_536
 LINGER_SECONDS = 0.2  # between an answer and the end of its handler: what kills and freezes hit
 LOOK = """
 SELECT (SELECT coalesce(sum(units), 0) FROM livewell.limiter_usage WHERE limiter = 'race')::bigint,
@@ -67,7 +70,7 @@ async def run(scale: Scale) -> Findings:
             await limited.upstream.behave(credential="fake-meter", body="huge", size_bytes=length, share=share)
         await limited.workers(crew_size)
         await _race(limited, watch, chance, findings, stop=stop, size=size, jobs=2 * answers)
-        frozen = await _meter(limited, watch, chance, findings, rounds=scale.pick(2, 20))
+        frozen = await _meter(limited, watch, findings, rounds=scale.pick(2, 20))
         _audit(limited, watch, findings, silent_max=SLOTS * (len(watch.killed) + frozen))
         calls = Counter(call.credential for call in limited.upstream.log.read())
         findings.fired = len(watch.killed) + frozen
@@ -128,14 +131,13 @@ async def _look(limited: LimitedFleet, watch: Watch) -> None:
         await asyncio.sleep(0.01)
 
 
-async def _meter(limited: LimitedFleet, watch: Watch, chance: random.Random, findings: Findings, *, rounds: int) -> int:
+async def _meter(limited: LimitedFleet, watch: Watch, findings: Findings, *, rounds: int) -> int:
     """Each round one worker is killed with measured answers in hand, and one stands still until they are somebody else's. Answers how many stood still."""
     frozen = 0
     for _ in range(rounds):
-        await limited.enqueue("meter", 60, linger_seconds=LINGER_SECONDS)
-        victim, _ = await _catch(limited, chance)
+        victim, _ = await _catch(limited)
         await _kill(limited, watch, victim)
-        zombie, measured = await _catch(limited, chance)
+        zombie, measured = await _catch(limited)
         frozen += 1
         settled = "(SELECT count(*) FROM livewell.usage_settled WHERE fence = ANY (%s)) = %s"
         in_time = await limited.fleet.until(settled, 20, (list(measured), len(measured)))
@@ -147,11 +149,17 @@ async def _meter(limited: LimitedFleet, watch: Watch, chance: random.Random, fin
     return frozen
 
 
-async def _catch(limited: LimitedFleet, chance: random.Random) -> tuple[Worker, set[int]]:
-    """Freeze a worker that has measured answers in hand; answers it and their fences."""
+async def _catch(limited: LimitedFleet) -> tuple[Worker, set[int]]:
+    """Freeze a worker that has measured answers in hand; answers it and their fences. There is always work meanwhile."""
     for _ in range(500):
+        if limited.fleet.live() < METER_BACKLOG:
+            await limited.enqueue("meter", METER_BACKLOG, linger_seconds=LINGER_SECONDS)
         await asyncio.sleep(0.01)
-        caught = chance.choice(_working(limited))
+        working = {worker.pid: worker for worker in _working(limited)}
+        pids = [pid for pid, _ in _heard(limited) if pid in working]
+        if not pids:
+            continue
+        caught = working[pids[-1]]  # who heard last has it in hand for the longest time to come
         caught.freeze()
         measured = _in_hand(limited, caught.pid)
         if measured:
@@ -171,11 +179,19 @@ def _charged_otherwise(limited: LimitedFleet, fences: set[int]) -> set[int]:
 
 def _in_hand(limited: LimitedFleet, pid: int) -> set[int]:
     """Fences whose answer this process has measured and not yet handed in, as far as the database knows."""
-    heard = [line.key for line in limited.fleet.events() if line.event == "heard" and line.pid == pid]
+    heard = [fence for by, fence in _heard(limited) if by == pid]
     running = limited.fleet.rows(
         "SELECT fence FROM livewell.job WHERE fence = ANY (%s) AND state = 'running'", (heard,)
     )
     return {fence for (fence,) in running}
+
+
+def _heard(limited: LimitedFleet) -> list[tuple[int, int]]:
+    """(pid, fence) of the answers that were measured last, oldest first. The end of the log will do, and reading it all would take longer than an answer is in hand."""
+    with limited.fleet.log.path.open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+        words = [line.split() for line in log.read().decode(errors="replace").split("\n")[1:-1]]
+    return [(int(line[2]), int(line[1])) for line in words if len(line) == 4 and line[0] == "heard"]
 
 
 def _working(limited: LimitedFleet) -> list[Worker]:
