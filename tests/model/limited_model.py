@@ -21,7 +21,7 @@ OPEN, OPEN_MAX, WALL = 20, 60, 300
 
 @dataclass(slots=True)
 class Job:
-    """One live job. units: what it was said, or last taken, to use; a retry keeps it."""
+    """One live job. units: what it was said to use; reserved: what it reserves while it runs."""
 
     id: int
     queue: str
@@ -35,6 +35,7 @@ class Job:
     group: str | None = None
     batch: int | None = None
     units: int | None = None
+    reserved: int | None = None
     payload: int = 0
     held: str | None = None
     attempt: int = 0
@@ -178,7 +179,7 @@ class LimitedModel:
         return sum(n for hour, n in self.limiter.usage.items() if hour >= since)
 
     def reserved(self) -> int:
-        return sum(j.units or 0 for j in self.running(*self.limited()))
+        return sum(j.reserved or 0 for j in self.running(*self.limited()))
 
     # -- clients -----------------------------------------------------------------------------------------------------
 
@@ -247,7 +248,7 @@ class LimitedModel:
                 else:
                     self.batches[batch].failed -= 1
             self.jobs[job] = replace(
-                old, state="ready", held=None, attempt=0, lost=0, fence=0, worker=None, cancel=False, batch=batch,
+                old, state="ready", held=None, attempt=0, lost=0, fence=0, worker=None, reserved=None, cancel=False, batch=batch,
                 run_at=self.now, rank=self.now - 60 * old.priority,
             )  # fmt: skip
             del self.dead[job]
@@ -341,7 +342,8 @@ class LimitedModel:
         """Write down what was claimed, under these fences."""
         for job, fence in got:
             one = self.jobs[job]
-            one.units = self._units(one)
+            budgeted = self.queues[name].limited and self.limiter.budget
+            one.reserved = self._units(one) if budgeted else None
             one.state, one.worker, one.fence, one.attempt = "running", worker, fence, one.attempt + 1
         self.newest = got[0][1] - 1 + FENCES - 1
         it = self.limiter
@@ -362,7 +364,7 @@ class LimitedModel:
         """Where outcomes lead, all in one statement."""
         jobs = [self.jobs[end.job] for end in ends]
         self.charge([
-            (j.queue, j.fence, j.units if e.used is None else e.used, e.used is not None, e.ended)
+            (j.queue, j.fence, j.reserved if e.used is None else e.used, e.used is not None, e.ended)
             for j, e in zip(jobs, ends, strict=True) if j.state == "running"
         ])  # fmt: skip
         gone: list[tuple[Job, str]] = []
@@ -375,7 +377,7 @@ class LimitedModel:
             if job.state == "running":
                 freed.append((job.queue, None, job.group))
             job.state, job.run_at = ("delayed" if end.delay else "ready"), self.now + end.delay
-            job.rank, job.worker = job.run_at - 60 * job.priority, None
+            job.rank, job.worker, job.reserved = job.run_at - 60 * job.priority, None, None
             job.attempt -= end.outcome in ("released", "lost")
             job.lost += end.outcome == "lost"
         self._end(gone)
@@ -474,10 +476,12 @@ class LimitedModel:
         it = self.limiter
         if not runs:
             return
-        for _, fence, units, _, _ in runs:
+        for _, fence, units, measured, _ in runs:
+            if not measured and fence in it.settled:
+                continue  # a guess never replaces what is already charged
             it.usage[self.now // 3600 * 3600] += (units or 0) - it.settled.get(fence, 0)
             it.settled[fence] = units or 0
-        seen = [units or 0 for _, _, units, measured, _ in runs if measured]
+        seen = [units for _, _, units, measured, _ in runs if measured and units]
         if seen and it.budget:
             mean = sum(seen) / len(seen)
             it.estimate = mean if it.estimate is None else 0.9 * it.estimate + 0.1 * mean

@@ -454,7 +454,7 @@ class LimitedMachine(RuleBasedStateMachine):
         world, it = self.model, self.model.limiter
         rows = {kind: found or [] for kind, found in self.queue.rows(EVERYTHING)}
         assert rows["live"] == sorted(
-            [j.id, j.queue, j.state, j.held, j.attempt, j.lost, j.fence, j.worker, j.cancel, j.lane, j.rank, j.units, j.payload, j.batch]
+            [j.id, j.queue, j.state, j.held, j.attempt, j.lost, j.fence, j.worker, j.cancel, j.lane, j.rank, j.reserved, j.payload, j.batch]
             for j in world.jobs.values()
         )  # fmt: skip
         assert rows["history"] == sorted([job, outcome] for job, outcome in world.history.items())

@@ -75,8 +75,8 @@ BROKEN_COUNTS: dict[str, tuple[Change, ...]] = {
     "concurrency": (
         COUNTED_WITH_THE_LOCK,
         (
-            "(SELECT count(*) FROM livewell.job j WHERE j.queue = p_queue AND j.credential IS NOT NULL));\n        v_reason",
-            "v_most);\n        v_reason",
+            "(SELECT count(*) FROM livewell.job j WHERE j.queue = p_queue AND j.credential IS NOT NULL);\n        v_room",
+            "v_most;\n        v_room",
         ),
     ),
 }

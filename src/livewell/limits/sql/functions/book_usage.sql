@@ -2,7 +2,7 @@
 -- the report of a worker that was buried and is back.
 --
 -- Called by: settle_jobs, finish_jobs (late reports), job_ended; the limiter's row is locked by the caller.
--- One credential per call; p_kinds teach the estimates where p_measured says that the number was measured and not taken from the estimate itself.
+-- One credential per call; p_kinds teach the estimates where p_measured says that the number was measured and not taken from the estimate itself; 0 is a call that was not made.
 CREATE OR REPLACE FUNCTION livewell.book_usage(p_limiter text, p_credential text, p_fences bigint[], p_units bigint[], p_kinds text[], p_measured boolean[])
 RETURNS void
 LANGUAGE plpgsql
@@ -37,7 +37,7 @@ BEGIN
 
     INSERT INTO livewell.limiter_estimate AS e (limiter, kind, units)
     SELECT p_limiter, g.kind, avg(g.units) FROM unnest(p_units, p_kinds, p_measured) AS g (units, kind, measured)
-    WHERE g.measured AND v_limiter.budget_unit <> 'calls' GROUP BY g.kind ORDER BY g.kind
+    WHERE g.measured AND g.units > 0 AND v_limiter.budget_unit <> 'calls' GROUP BY g.kind ORDER BY g.kind
     ON CONFLICT (limiter, kind) DO UPDATE SET units = 0.9 * e.units + 0.1 * excluded.units;
 END
 $$;

@@ -22,7 +22,7 @@ BEGIN
     SELECT s.last_value + 16383 INTO v_newest FROM livewell.fence_seq s;
     FOR v_c IN
         SELECT q.limiter, g.credential, array_agg(g.fence ORDER BY g.fence) AS fences, array_agg(coalesce(g.used, g.reserved, 0) ORDER BY g.fence) AS units,
-               array_agg(g.kind ORDER BY g.fence) AS kinds, array_agg(coalesce(g.used > 0, false) ORDER BY g.fence) AS measured,
+               array_agg(g.kind ORDER BY g.fence) AS kinds, array_agg(g.used IS NOT NULL ORDER BY g.fence) AS measured,
                array_agg(g.fence ORDER BY g.fence) FILTER (WHERE g.ended IS NOT NULL) AS call_fences, array_agg(g.ended ORDER BY g.fence) FILTER (WHERE g.ended IS NOT NULL) AS ends
         FROM unnest(p_queues, p_credentials, p_fences, p_kinds, p_reserved, p_used, p_ends) AS g (queue, credential, fence, kind, reserved, used, ended)
         JOIN livewell.queue q ON q.name = g.queue AND q.limiter IS NOT NULL

@@ -23,6 +23,12 @@ BEGIN
     FROM ROWS FROM (unnest(p_ids), jsonb_array_elements(p_payloads)) AS g (id, payload)
     WHERE NOT p_again OR NOT (EXISTS (SELECT FROM livewell.job_history h WHERE h.id = g.id) OR EXISTS (SELECT FROM livewell.dead_job d WHERE d.id = g.id))
     ON CONFLICT (id) DO NOTHING;
+    IF p_again THEN
+        -- The first call may have been under way still when our insert began, and its job may have ended since: only a new snapshot knows (see enqueue_jobs).
+        DELETE FROM livewell.job j
+        WHERE j.id = ANY (p_ids) AND j.state <> 'running'
+          AND (EXISTS (SELECT FROM livewell.job_history h WHERE h.id = j.id) OR EXISTS (SELECT FROM livewell.dead_job d WHERE d.id = j.id));
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION livewell.enqueue_plain IS 'Inserts many jobs that differ only in id and payload; ids that were accepted before are left alone.';
