@@ -1,0 +1,1 @@
+"""Keep what is watched fresh: registry, subscriptions, due check, fetch, validate, store."""

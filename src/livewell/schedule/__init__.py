@@ -1,0 +1,1 @@
+"""Periodic work: leases with a fence, so that nothing overlaps itself."""
