@@ -1,0 +1,15 @@
+-- Whether a value is stale by its rule at this instant. No value is stale.
+--
+-- Called by: subscribe, get; whoever asks "is a refresh wanted?". verdict says more.
+CREATE OR REPLACE FUNCTION livewell.is_stale(p_type livewell.data_type, p_ledger livewell.ledger, p_now timestamptz)
+RETURNS boolean
+LANGUAGE plpgsql
+STABLE
+SET search_path = ''
+AS $$
+BEGIN
+    RETURN livewell.stale_at(p_type, p_ledger) <= p_now;
+END
+$$;
+COMMENT ON FUNCTION livewell.is_stale IS 'Whether a value is stale by its rule at p_now; no value counts as stale.';
+REVOKE ALL ON FUNCTION livewell.is_stale FROM PUBLIC;

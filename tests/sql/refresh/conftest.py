@@ -1,0 +1,6 @@
+"""The shared database of this folder."""
+
+from tests.support.fixtures import queue_dsn
+from tests.support.refresh_fixtures import other_refresh, refresh
+
+__all__ = ["other_refresh", "queue_dsn", "refresh"]

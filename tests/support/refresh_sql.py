@@ -1,0 +1,104 @@
+"""The refresh functions as a test speaks them: a registry with made-up types, viewers, keys, and the clock."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from livewell.refresh import calendar
+from tests.support.queue_sql import QueueSession, Row
+
+TABLES = (
+    "subscription",
+    "viewer_session",
+    "viewer",
+    "universe",
+    "ledger",
+    "data_type",
+    "upstream",
+    "refresh_count",
+    "singleton",
+)
+UPSTREAM = "api"
+TYPE = "quote"
+SINGLETON = "refresh.due"
+
+
+class RefreshSession(QueueSession):
+    """One session on one connection, on a database whose refresh tables are ours."""
+
+    def reset(self) -> None:
+        """Empty everything; one upstream without limits and one type with a minute to live."""
+        self.connection.execute("; ".join(f"DELETE FROM livewell.{table}" for table in TABLES).encode())
+        super().reset()
+        self.upstream()
+        self.type()
+
+    def upstream(self, name: str = UPSTREAM, *, pools: Sequence[str] = (), **limits: Any) -> None:
+        """An upstream with its limiter and its queues."""
+        self.limiter(name, **limits)
+        for queue in (f"refresh.{name}", *(f"refresh.{name}.{pool}" for pool in pools)):
+            self.declare(queue, attempts=4, limiter=name)
+        self.rows(
+            "INSERT INTO livewell.upstream (name, base_url, definition, version, applied_at) VALUES (%s, 'https://example.com', '{}', 1, livewell.now()) ON CONFLICT DO NOTHING",
+            name,
+        )
+
+    def type(self, name: str = TYPE, **columns: Any) -> None:
+        """A type by its columns; ttl a minute, rule age, with a source time."""
+        values: dict[str, Any] = {
+            "name": name,
+            "upstream": UPSTREAM,
+            "ttl": "1 minute",
+            "negative_ttl": "1 hour",
+            "strategy": "on_demand",
+            "rule": "age",
+            "has_source_time": True,
+            "rows_kind": "one",
+            "key_pattern": "[A-Z0-9]{1,20}",
+            "size_estimate": 700,
+            "definition": "{}",
+            "columns": "[]",
+            "version": 1,
+            "applied_at": self.now(),
+            **columns,
+        }
+        self.rows(
+            f"INSERT INTO livewell.data_type ({', '.join(values)}) VALUES ({', '.join(['%s'] * len(values))})",
+            *values.values(),
+        )
+
+    def sessions(self, name: str = "XNYS") -> int:
+        """Load an exchange's calendar; answers how many rows changed."""
+        return int(self.value(calendar.LOAD, *calendar.read(name).parameters))
+
+    def keep(self, key: str = "AAPL", *, of: str = TYPE, upstream: str = UPSTREAM, **columns: Any) -> None:
+        """A ledger row by its columns."""
+        values = {"data_type": of, "key": key, "upstream": upstream, "status_at": self.now(), **columns}
+        self.rows(
+            f"INSERT INTO livewell.ledger ({', '.join(values)}) VALUES ({', '.join(['%s'] * len(values))})",
+            *values.values(),
+        )
+
+    def ledger(self, key: str = "AAPL", *columns: str, of: str = TYPE) -> Row:
+        """Some columns of a ledger row."""
+        return self.rows(
+            f"SELECT {', '.join(columns)} FROM livewell.ledger WHERE data_type = %s AND key = %s", of, key
+        )[0]
+
+    def judge(self, function: str, ledger: Mapping[str, Any], at: Any, *, of: str = TYPE, **columns: Any) -> Any:
+        """Ask next_due, is_stale or verdict about rows that need not be stored."""
+        return self.value(
+            f"SELECT livewell.{function}(jsonb_populate_record(t, %s::jsonb), jsonb_populate_record(NULL::livewell.ledger, %s::jsonb), %s) FROM livewell.data_type t WHERE t.name = %s",
+            json.dumps(columns, default=str),
+            json.dumps(dict(ledger), default=str),
+            at,
+            of,
+        )
+
+
+def new_session_id() -> str:
+    """As a client makes it."""
+    return str(uuid.uuid4())
