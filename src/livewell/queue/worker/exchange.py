@@ -126,6 +126,7 @@ class Exchange:
         if held.job.permitted is None:
             self._pace.ended(held.started)  # what is claimed ahead follows what is claimed ahead
         if held.job.finished or outcome is None or held.job.worker != self._holding.worker:
+            held.outcome = outcome
             self._holding.drop(held.job.claimed.fence)
             self._on_finished([held], _NOBODY if held.job.finished else {held.job.claimed.fence})
             if not held.job.finished:

@@ -6,6 +6,9 @@
 
 Nothing is claimed ahead: a permit is good for a second or so from before it was asked for, and a job that waited in a buffer would call too late. All limited queues of a
 worker share this one loop and its connection; whichever has been due longest is asked first.
+
+A name that ends with a star (refresh.*) stands for every queue that begins so, also for those that are declared while the worker runs: a nudge for one makes it look at once,
+otherwise it is found within ten seconds. Such queues are claimed here, limited or not.
 """
 
 from __future__ import annotations
@@ -29,7 +32,10 @@ from livewell.queue.worker.slots import Slots
 log = structlog.get_logger("livewell.worker")
 
 _CLAIM = "SELECT * FROM livewell.claim_limited(%s, %s, %s, %s, %s, %s)"
-_LIMITED = "SELECT name FROM livewell.queue WHERE name = ANY (%s) AND (concurrency IS NOT NULL OR group_limit IS NOT NULL OR limiter IS NOT NULL)"
+_LIMITED = """
+SELECT q.name FROM livewell.queue q
+WHERE q.name = ANY (%s) AND (q.concurrency IS NOT NULL OR q.group_limit IS NOT NULL OR q.limiter IS NOT NULL) OR EXISTS (SELECT FROM unnest(%s::text[]) AS p WHERE starts_with(q.name, p))
+"""
 _FIELDS = len(Claimed._fields)
 _WAIT_SECONDS_MAX = 30.0  # limits may be raised, and budgets reset, sooner than the database foresaw
 _LOOK_SECONDS = 10.0  # how often it looks which queues are limited
@@ -59,7 +65,7 @@ class Limited:
         self._link = database.link()
         self._settings = database.settings
         self._holding = holding
-        self._queues = list(queues)
+        self._queues, self._patterns = divide(queues)
         self._slots = slots
         self._make = make
         self._may_claim = may_claim
@@ -88,12 +94,14 @@ class Limited:
             if name in self._due:
                 self._due[name] = 0.0
                 self._nudged.add(name)
+            elif name.startswith(self._patterns):
+                self._look_at = 0.0  # declared since we looked
         self._wake.set()
 
     async def look(self) -> None:
         """Learn which of our queues are limited."""
         rows = await self._database.call(
-            _LIMITED, (self._queues,)
+            _LIMITED, (self._queues, list(self._patterns))
         )  # through the pool: a worker without limited queues needs no connection here
         names = {row[0] for row in rows} | (self._shared & set(self._queues))
         self._due = {name: self._due.get(name, 0.0) for name in names}
@@ -178,6 +186,14 @@ class Limited:
         timer = asyncio.get_running_loop().call_later(max(0.0005, until - time.monotonic()), self._wake.set)
         await self._wake.wait()
         timer.cancel()
+
+
+def divide(queues: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Names, and the beginnings that patterns such as refresh.* stand for."""
+    return (
+        [queue for queue in queues if not queue.endswith("*")],
+        tuple(queue[:-1] for queue in queues if queue.endswith("*")),
+    )
 
 
 def permit_of(row: Sequence[Any], sent: float) -> Permit:

@@ -13,7 +13,7 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 import structlog
@@ -28,7 +28,7 @@ from livewell.queue.task import TaskDefinition
 from livewell.queue.worker.exchange import Exchange
 from livewell.queue.worker.holding import Held, Holding, StopReason
 from livewell.queue.worker.keeper import Keeper, Renewed
-from livewell.queue.worker.limited import Limited
+from livewell.queue.worker.limited import Limited, divide
 from livewell.queue.worker.slots import Slots
 from livewell.queue.worker.upkeep import Upkeep
 from livewell.version import VERSION
@@ -61,6 +61,7 @@ class Worker:
         slots: int | None = None,
         name: str | None = None,
         on_hang: Callable[[], None] | None = None,
+        beside: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         if not queues:
             raise LivewellError("a worker needs at least one queue; the app declares none")
@@ -68,6 +69,8 @@ class Worker:
         self._settings = database.settings
         self._tasks = tasks
         self._queues = list(queues)
+        self._beside = beside  # what else runs while it works, until its handlers have ended
+        self._names, self._patterns = divide(queues)
         self._nudger = nudger
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         count = slots or self._settings.worker_slots
@@ -91,7 +94,7 @@ class Worker:
         self._exchange = Exchange(
             database,
             self.holding,
-            [queue for queue in queues if queue not in shared],
+            [queue for queue in self._names if queue not in shared],
             count,
             make=self._make,
             on_jobs=self._slots.wake,
@@ -161,6 +164,7 @@ class Worker:
             asyncio.create_task(self._watch_memory(), name="memory"),
             asyncio.create_task(self._watch_keeper(), name="keeper"),
             asyncio.create_task(self._slots.watch(), name="slots"),
+            *(asyncio.create_task(_wait_for(duty), name="beside") for duty in self._beside),
         ]
         stopping = asyncio.create_task(self._stopping.wait())
         self.started.set()
@@ -236,9 +240,9 @@ class Worker:
     def _on_nudge(self, name: str) -> None:
         if name == "cancel":
             self._keeper.beat_soon()
-        elif name in self._queues or name == "*":
+        elif name in self._names or name == "*" or name.startswith(self._patterns):
             self._limited.nudge(name)
-            if name == "*" or name not in self._limited.queues:
+            if name == "*" or (name in self._names and name not in self._limited.queues):
                 self._exchange.nudge()
 
     def _on_ready(self) -> None:
@@ -336,6 +340,10 @@ class Worker:
         if released:
             self._nudger.nudge("*")
         log.info("worker stopped", worker=holding.worker, finished=self.finished, released=released)
+
+
+async def _wait_for(duty: Callable[[], Awaitable[None]]) -> None:
+    await duty()
 
 
 async def _cancel(duties: list[asyncio.Task[None]]) -> None:

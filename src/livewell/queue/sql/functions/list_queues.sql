@@ -15,7 +15,7 @@ BEGIN
     SELECT q.name, q.paused_at, q.attempts, coalesce(j.ready, 0), coalesce(j.delayed, 0), coalesce(j.held, 0), coalesce(j.running, 0),
            (SELECT count(*) FROM livewell.dead_job d WHERE d.queue = q.name),
            extract(epoch FROM v_now - j.oldest)::float8, coalesce(j.overdue, 0),
-           (SELECT count(*) FROM livewell.worker w WHERE q.name = ANY (w.queues) AND w.expires_at > v_now),
+           (SELECT count(*) FROM livewell.worker w WHERE livewell.works_queue(w.queues, q.name) AND w.expires_at > v_now),
            coalesce((SELECT sum(s.n)::float8 / 5 FROM livewell.stat s WHERE s.queue = q.name AND s.outcome = 'succeeded' AND s.minute > v_now - interval '5 minutes'), 0)
     FROM livewell.queue q
     LEFT JOIN (

@@ -62,11 +62,11 @@ BEGIN
         RETURN QUERY SELECT 'paused', NULL::bigint, NULL::bigint, NULL::bigint, v_job.queue, v_queue.paused_at, NULL::float8;
         RETURN;
     END IF;
-    IF NOT EXISTS (SELECT FROM livewell.worker w WHERE v_job.queue = ANY (w.queues) AND w.expires_at > v_now) THEN
+    IF NOT EXISTS (SELECT FROM livewell.worker w WHERE livewell.works_queue(w.queues, v_job.queue) AND w.expires_at > v_now) THEN
         RETURN QUERY SELECT 'no_worker', NULL::bigint, NULL::bigint, NULL::bigint, v_job.queue, NULL::timestamptz, NULL::float8;
         RETURN;
     END IF;
-    IF NOT EXISTS (SELECT FROM livewell.worker w WHERE v_job.queue = ANY (w.queues) AND v_job.kind = ANY (w.kinds) AND w.expires_at > v_now) THEN
+    IF NOT EXISTS (SELECT FROM livewell.worker w WHERE livewell.works_queue(w.queues, v_job.queue) AND v_job.kind = ANY (w.kinds) AND w.expires_at > v_now) THEN
         RETURN QUERY SELECT 'no_task', NULL::bigint, NULL::bigint, NULL::bigint, v_job.kind, NULL::timestamptz, NULL::float8;
         RETURN;
     END IF;
