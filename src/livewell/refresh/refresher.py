@@ -1,0 +1,337 @@
+"""The task livewell.refresh: from claimed jobs of one call to what is stored. Every worker of refresh queues has it.
+
+    jobs of one call ──definition, credential──▶ fetch ──▶ results ──▶ storer ──committed──▶ jobs ended, viewers nudged
+                          │                        └──permit too late: nobody was called, the jobs go back
+                          └──changed since the job was made: no call, the key is due again
+
+The job's end is part of the storer's transaction, so the worker has nothing left to finish. Beside the handlers run: a look at the registry every few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import structlog
+from pydantic import BaseModel, ConfigDict, SecretStr
+
+from livewell.db import Database
+from livewell.errors import DatabaseError, InvalidDefinition, OwnershipLost
+from livewell.limits.limiter import Limiter, Limits
+from livewell.model import Blame, Lane, Release, Retry, TaskPolicy
+from livewell.outbound import Outbound
+from livewell.queue.job import Job
+from livewell.queue.nudge import Nudger
+from livewell.queue.task import TaskDefinition, define
+from livewell.refresh.database_clock import DatabaseClock
+from livewell.refresh.fetch import Absent, Failure, Fetched, Result, Same, Singly, Validator, Value, fetch
+from livewell.refresh.known_types import KnownType, KnownTypes
+from livewell.refresh.reasons import Reason
+from livewell.refresh.store import Entry, Stored, Storer
+from livewell.refresh.validate import Transform
+
+log = structlog.get_logger("livewell.refresh")
+
+KIND = "livewell.refresh"
+QUEUES = "refresh.*"
+CHANGED = "refresh.changed"
+
+_KEYS_MAX = 1000  # of one call, whatever a type says
+_TIMEOUT_SECONDS = 60.0  # a call has 10, and an outage of the database is waited out for a while
+_LOOK_SECONDS = 5.0
+_OBSERVE_SECONDS = 1.0  # an upstream that states its limits with every answer is listened to this often
+_VALIDATORS_MAX = 20_000
+_ALONE_SECONDS = 3600.0  # a batch endpoint that was refused is not tried again for so long
+_RATE_SECONDS = 5.0
+_RATE_SECONDS_MAX = 300.0
+_LATE = ("retry-after",)
+
+
+class Wanted(BaseModel):
+    """What one job asks for: a key of a type, as the type was when the job was made."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: str
+    key: str
+    version: int
+
+
+class Refresher:
+    """Fetches and stores for one worker process."""
+
+    def __init__(
+        self, database: Database, nudger: Nudger, *, outbound: Outbound, transforms: Mapping[str, Transform]
+    ) -> None:
+        self._database = database
+        self._outbound = outbound
+        self._transforms = transforms
+        self._clock = DatabaseClock()
+        self._known = KnownTypes(database)
+        self._storer = Storer(
+            database,
+            batch_max=database.settings.store_batch_max,
+            on_time=self._clock.set,
+            on_changed=lambda: nudger.nudge(CHANGED),
+        )
+        self._ready = asyncio.Event()
+        self._validators: OrderedDict[tuple[str, int, str], Validator] = OrderedDict()
+        self._alone_until: dict[tuple[str, int], float] = {}
+        self._observed: dict[tuple[str, str], float] = {}
+        self._rate_walls: dict[tuple[str, str], int] = {}
+        self._warned: set[tuple[str, str]] = set()
+
+    @property
+    def task(self) -> TaskDefinition:
+        """What the worker runs."""
+        policy = TaskPolicy(QUEUES, 4, _TIMEOUT_SECONDS, Lane.PEOPLE, 0, _KEYS_MAX)
+        return define(self.refresh, name=KIND, policy=policy)
+
+    async def run(self) -> None:
+        """What runs beside the handlers, until the worker has stopped."""
+        try:
+            async with self._outbound:
+                while True:
+                    await self._look()
+                    self._ready.set()
+                    await asyncio.sleep(_LOOK_SECONDS * random.uniform(0.9, 1.1))  # noqa: S311 - jitter
+        finally:
+            await self._storer.close()
+
+    async def _look(self) -> None:
+        try:
+            self._clock.set((await self._database.call("SELECT livewell.now()"))[0][0])
+            await self._known.look_over()
+        except DatabaseError as error:
+            log.warning("cannot look at the registry", error=str(error))
+            if not self._clock.known:
+                raise
+
+    async def refresh(self, wanted: list[Wanted], jobs: list[Job]) -> list[Exception | None]:
+        """One call for the keys of one type; an outcome for each job."""
+        await self._ready.wait()
+        first = wanted[0]
+        known = await self._read(first)
+        mine = [place for place, one in enumerate(wanted) if one.type == first.type and one.version == first.version]
+        allowed = known.definition.keys_max if isinstance(known, KnownType) else _KEYS_MAX
+        mine = mine[: max(1, allowed)]
+        taken = [(wanted[place], jobs[place]) for place in mine]
+        outcomes: list[Exception | None] = [Release("it does not fit into this call")] * len(jobs)
+        for place in set(range(len(jobs))) - set(mine):
+            jobs[place].used(0)
+        for place, outcome in zip(mine, await self._refresh(known, taken), strict=True):
+            outcomes[place] = outcome
+        return outcomes
+
+    async def _read(self, first: Wanted) -> KnownType | Failure | None:
+        try:
+            return await self._known.get(first.type, first.version)
+        except InvalidDefinition as error:
+            return Failure(Reason.WRONG_SHAPE, f"the type's definition: {error}"[:300], Blame.OURS)
+
+    async def _refresh(
+        self, known: KnownType | Failure | None, taken: Sequence[tuple[Wanted, Job]]
+    ) -> list[Exception | None]:
+        first, job = taken[0]
+        keys = list(dict.fromkeys(one.key for one, _ in taken))
+        if known is None or (isinstance(known, KnownType) and known.version != first.version):
+            # The store looks for itself, and ends the jobs as type_changed.
+            fetched = _no_call(keys, Failure(Reason.TYPE_CHANGED, "the type has changed", Blame.OURS))
+        elif isinstance(known, Failure):
+            fetched = _no_call(keys, known)
+        else:
+            fetched = await self._call(known, keys, [job for _, job in taken])
+        version = known.version if isinstance(known, KnownType) else first.version
+        counted = _counted(fetched, known.upstream.counts) if isinstance(known, KnownType) else 0
+        entries = [
+            self._entry(one, held, fetched, version=version, first=place == 0, counted=counted)
+            for place, (one, held) in enumerate(taken)
+        ]
+        for place, (_, held) in enumerate(taken):
+            held.used(counted if place == 0 else 0)
+        stored = await self._storer.store(job.worker, entries)
+        return [self._outcome(one, held, said) for (one, held), said in zip(taken, stored, strict=True)]
+
+    async def _call(self, known: KnownType, keys: list[str], jobs: Sequence[Job]) -> Fetched:
+        definition, upstream = known.definition, known.upstream
+        refused = (definition.name, known.version)
+        if len(keys) > 1 and self._alone_until.get(refused, 0.0) > time.monotonic():
+            return _no_call(keys, Singly("the batch endpoint was refused before"))
+        credential = jobs[0].credential
+        secret = os.environ.get(credential) if credential else None
+        if credential and not secret:
+            return _no_call(keys, Failure(Reason.AUTH, f"environment variable {credential} is not set", Blame.OURS))
+        validator = self._validators.get((definition.name, known.version, keys[0])) if len(keys) == 1 else None
+
+        def spend() -> None:
+            for job in jobs:
+                job.spend_permit()
+
+        fetched = await fetch(
+            self._outbound,
+            definition,
+            upstream,
+            keys,
+            now=self._clock.now,
+            secret=SecretStr(secret) if secret else None,
+            before_write=spend,
+            validator=validator,
+            transforms=self._transforms,
+        )
+        if len(keys) > 1 and all(isinstance(result, Singly) for result in fetched.results.values()):
+            self._alone_until[refused] = time.monotonic() + _ALONE_SECONDS
+        self._remember(known, keys, fetched)
+        self._warn_of_added(definition.name, fetched)
+        return await self._observe(known, credential or "", fetched)
+
+    def _remember(self, known: KnownType, keys: Sequence[str], fetched: Fetched) -> None:
+        """Keep what to ask "has it changed?" with; forget it when the answer was not what it promised."""
+        place = (known.definition.name, known.version, keys[0])
+        result = fetched.results[keys[0]]
+        if isinstance(result, Value) and (result.etag or result.last_modified):
+            self._validators[place] = Validator(result.etag, result.last_modified, result.valid.content_hash)
+            self._validators.move_to_end(place)
+            if len(self._validators) > _VALIDATORS_MAX:
+                self._validators.popitem(last=False)
+        elif not isinstance(result, Same):
+            self._validators.pop(place, None)
+
+    async def _observe(self, known: KnownType, credential: str, fetched: Fetched) -> Fetched:
+        """Tell the limiter what the upstream says about its limits; a rate wall always silences it for a while."""
+        upstream = known.upstream
+        place = (upstream.name, credential)
+        walls = [
+            result
+            for result in fetched.results.values()
+            if isinstance(result, Failure) and result.reason is Reason.RATE_WALL
+        ]
+        headers = dict(fetched.headers)
+        if walls:
+            in_row = self._rate_walls[place] = self._rate_walls.get(place, 0) + 1
+            seconds = walls[0].retry_after_seconds
+            if seconds is None:
+                seconds = min(_RATE_SECONDS_MAX, _RATE_SECONDS * 2 ** min(in_row - 1, 10)) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
+            headers["retry-after"] = f"{seconds:.3f}"
+            waiting = Failure(Reason.RATE_WALL, walls[0].detail, walls[0].blame, seconds)
+            fetched = Fetched(
+                dict.fromkeys(fetched.results, waiting),
+                fetched.sent,
+                fetched.wire_bytes,
+                fetched.decoded_bytes,
+                fetched.headers,
+            )
+        else:
+            self._rate_walls.pop(place, None)
+        if walls or self._worth_observing(place, headers):
+            limiter = Limiter(upstream.name, Limits({}, upstream.credentials), self._database.call)
+            try:
+                await limiter.observe(headers, credential=credential or None)
+            except DatabaseError as error:
+                log.warning("cannot tell the limiter", upstream=upstream.name, error=str(error))
+        return fetched
+
+    def _worth_observing(self, place: tuple[str, str], headers: Mapping[str, str]) -> bool:
+        if not any(name == "retry-after" or "ratelimit-" in name for name in headers):
+            return False
+        now = time.monotonic()
+        if "retry-after" not in headers and now < self._observed.get(place, 0.0):
+            return False
+        self._observed[place] = now + _OBSERVE_SECONDS
+        return True
+
+    def _warn_of_added(self, name: str, fetched: Fetched) -> None:
+        """A field the upstream added is accepted, not stored, and counted (R14): once per field and process here."""
+        added = {
+            field
+            for result in fetched.results.values()
+            if isinstance(result, Value)
+            for field in result.valid.added_fields
+        }
+        new = sorted(field for field in added if (name, field) not in self._warned)[:20]
+        if new and len(self._warned) < 10_000:
+            self._warned |= {(name, field) for field in new}
+            asyncio.get_running_loop().create_task(self._warn(f"{name}: the upstream added fields", ", ".join(new)))
+
+    async def _warn(self, what: str, sample: str) -> None:
+        try:
+            await self._database.call("SELECT livewell.warn('refresh', %s, %s)", (what, sample))
+        except DatabaseError as error:
+            log.warning("cannot warn", what=what, error=str(error))
+
+    def _entry(self, one: Wanted, job: Job, fetched: Fetched, *, version: int, first: bool, counted: int) -> Entry:
+        """One result as store_refreshes takes it. The first job of a call carries what the call cost."""
+        permit = job.permitted
+        entry: Entry = {
+            "id": job.id,
+            "fence": job.claimed.fence,
+            "call": permit.call if permit is not None else job.claimed.fence,
+            "queue": job.claimed.queue,
+            "kind": job.claimed.kind,
+            "credential": permit.credential if permit is not None else None,
+            "type": one.type,
+            "key": one.key,
+            "version": version,
+            "used": counted if first else 0,
+            "wire": fetched.wire_bytes if first else 0,
+            "decoded": fetched.decoded_bytes if first else 0,
+            "age_seconds": round(max(0.0, time.monotonic() - fetched.sent), 4),
+        }
+        return entry | _told(fetched.results[one.key])
+
+    def _outcome(self, one: Wanted, job: Job, said: Stored) -> Exception | None:
+        if said.answer == "fenced":
+            return OwnershipLost(f"job {job.id}: another worker owns it by now; nothing was written")
+        job.finished = True
+        if said.answer != "rejected":
+            return None
+        if said.reason == "forgotten":
+            self._validators.pop((one.type, one.version, one.key), None)
+        return Retry(f"{one.type} {one.key}: {said.reason}")
+
+
+def _told(result: Result) -> Entry:
+    match result:
+        case Value(valid, etag, last_modified):
+            return {
+                "outcome": "value",
+                "rows": valid.rows,
+                "source_at": valid.source_at,
+                "event_at": valid.event_at,
+                "hash": valid.content_hash.hex(),
+                "etag": etag,
+                "last_modified": last_modified,
+            }
+        case Same(content_hash):
+            return {"outcome": "same", "hash": content_hash.hex()}
+        case Absent():
+            return {"outcome": "missing"}
+        case Singly(detail):
+            return {"outcome": "singly", "error": detail}
+        case Failure(reason, detail, blame, retry_after):
+            return {
+                "outcome": "failed",
+                "reason": reason.value,
+                "error": detail,
+                "blame": blame.value,
+                "delay_seconds": retry_after,
+            }
+
+
+def _counted(fetched: Fetched, counts: str) -> int:
+    """Which bytes the budget counts is the upstream's setting (R16)."""
+    match counts:
+        case "wire":
+            return fetched.wire_bytes
+        case "decoded":
+            return fetched.decoded_bytes
+        case _:
+            return max(fetched.wire_bytes, fetched.decoded_bytes)
+
+
+def _no_call(keys: Sequence[str], result: Result) -> Fetched:
+    return Fetched(dict.fromkeys(keys, result), time.monotonic())
