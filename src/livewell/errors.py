@@ -4,6 +4,8 @@ Expected outcomes (a fenced finish, a merged enqueue) are values, not exceptions
 so each message says what happened, the value, and what mends it.
 """
 
+from collections.abc import Mapping
+
 
 class LivewellError(Exception):
     """The base of everything Livewell raises on purpose."""
@@ -74,6 +76,32 @@ class PermitRefused(LivewellError):
 
 class PermitLate(LivewellError):
     """The permit was not used within its time; the job goes back, and the permit is burnt."""
+
+
+class CallFailed(LivewellError):
+    """A call to an upstream brought no whole answer. `reason` is from a closed list, `detail` holds no secret and at most 300 characters.
+
+    wire_bytes count all the same: what was received was paid for. `sent` False: the request never left, nobody was called. status and headers
+    are there where the head of an answer came before the failure (a 429 with half a body is still a 429).
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        detail: str,
+        *,
+        wire_bytes: int = 0,
+        sent: bool = False,
+        status: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+        self.wire_bytes = wire_bytes
+        self.sent = sent
+        self.status = status
+        self.headers = headers or {}
 
 
 class JobNotFound(LivewellError):

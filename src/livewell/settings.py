@@ -33,6 +33,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from livewell.errors import ConfigurationError
+from livewell.host import host_name
 from livewell.redact import MASK, mask_url, redact
 
 __all__ = ["Settings", "reference_page"]
@@ -72,6 +73,21 @@ def _check_path(value: object) -> object:
     raise ValueError("not a path")
 
 
+_HOSTS_MAX = 1_000
+
+
+def _split_hosts(value: object) -> object:
+    """`a.com, b.com`, or a list of them; exact names, so no *, no port and no scheme."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError("not a list of host names")
+    hosts = tuple(dict.fromkeys(map(host_name, names)))
+    if len(hosts) > _HOSTS_MAX:
+        raise ValueError("too many host names")
+    return hosts
+
+
+_Hosts = Annotated[tuple[str, ...], BeforeValidator(_split_hosts)]
 _Whole = Annotated[int, BeforeValidator(_refuse_bool)]
 _Number = Annotated[float, BeforeValidator(_refuse_bool)]
 _Address = Annotated[SecretStr, AfterValidator(_check_address)]
@@ -82,10 +98,11 @@ def _bounded(default: float, low: float, high: float, description: str) -> Any:
     return Field(default=default, ge=low, le=high, description=description)
 
 
-def _free(allowed: str, description: str, **limits: Any) -> Any:
-    return Field(default=None, description=description, json_schema_extra={"allowed": allowed}, **limits)
+def _free(allowed: str, description: str, *, default: object = None, **limits: Any) -> Any:
+    return Field(default=default, description=description, json_schema_extra={"allowed": allowed}, **limits)
 
 
+_HOSTS_ALLOWED = f"exact host names with commas between, at most {_HOSTS_MAX}; no scheme, port or *"
 _ADDRESS_ALLOWED = "postgresql://user:password@host:port/name, or host=… dbname=…"
 
 
@@ -169,6 +186,17 @@ class Settings(BaseSettings):
     stat_seconds: _Number = _bounded(10, 0.1, 300, "How often a worker writes its statistics.")
     nudge_ms: _Number = _bounded(20, 1, 1000, "At most one nudge per channel in this time.")
     listen_check_seconds: _Number = _bounded(10, 0.1, 300, "How often the listener proves that it still hears.")
+
+    outbound_hosts: _Hosts = _free(
+        _HOSTS_ALLOWED,
+        "The only hosts that upstream calls may go to, with https, and only while their addresses are public.",
+        default=("financialmodelingprep.com",),
+    )
+    outbound_private_hosts: _Hosts = _free(
+        _HOSTS_ALLOWED,
+        "Hosts that may be called too, with http as well, and may be on this machine or network.",
+        default=(),
+    )
 
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         default="info", description="The least severe line that is logged."
@@ -404,6 +432,8 @@ def _text(value: object) -> str:
         return mask_url(value.get_secret_value())
     if isinstance(value, float):
         return f"{value:.10g}"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
     return "not set" if value is None else str(value)
 
 
@@ -437,6 +467,7 @@ _SECTIONS = {
     "heartbeat_seconds": "Leases and recovery",
     "worker_slots": "Workers",
     "payload_bytes_max": "Bounds and housekeeping",
+    "outbound_hosts": "Calls to upstreams",
     "log_level": "Logging",
 }
 
