@@ -110,3 +110,19 @@ class JobNotFound(LivewellError):
 
 class OwnershipLost(LivewellError):
     """Somebody else owns this job by now; the transaction that would have finished it was rolled back."""
+
+
+class InvalidDefinition(ConfigurationError):
+    """A type file, an upstream file or a row of the registry is wrong: the message names the file, the place, the value and what is allowed."""
+
+
+class ChangeRefused(LivewellError):
+    """A type file asks for more than an addition to its table; `statements` is the SQL a person would have to run."""
+
+    def __init__(self, message: str, *, statements: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.statements = statements
+
+
+class UnknownType(LivewellError):
+    """No type or upstream of that name is in the registry."""

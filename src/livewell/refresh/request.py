@@ -1,0 +1,67 @@
+"""What to ask for: the address of one call, made from the type, the upstream and the keys. Pure, and without secrets until with_credential().
+
+Keys are checked against the type's pattern and percent-encoded, so none can leave its place in the path or the query (F-D19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from livewell.errors import InvalidOption
+from livewell.refresh.definition import Call, TypeDefinition, UpstreamDefinition
+
+_HEADERS = {"accept": "application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call: its whole address, and headers; neither holds a secret."""
+
+    url: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+
+
+def build(definition: TypeDefinition, keys: Sequence[str], upstream: UpstreamDefinition) -> Request:
+    """The call for one key, or for many where the type has a batch endpoint."""
+    for key in keys:
+        if not definition.fetch.pattern.fits(key):
+            raise InvalidOption(f"{definition.name}: key {key[:40]!r} does not fit {definition.fetch.pattern.text}")
+    if len(keys) == 1:
+        return _request(upstream, definition.fetch.call, "{key}", quote(keys[0], safe=""))
+    batch = definition.fetch.batch
+    if batch is None or not 1 < len(keys) <= batch.keys_max:
+        raise InvalidOption(
+            f"{definition.name}: {len(keys)} keys in one call, at most {definition.keys_max} are allowed"
+        )
+    # The separator stays as it is: some upstreams do not decode it, and no key contains it.
+    return _request(upstream, batch.call, "{keys}", batch.separator.join(quote(key, safe="") for key in keys))
+
+
+def with_credential(request: Request, upstream: UpstreamDefinition, secret: str) -> tuple[str, dict[str, str]]:
+    """Address and headers as they are sent. Only for the call itself: never for a log, an error or a row."""
+    where, _, name = (upstream.credential_in or "").partition(":")
+    if not secret.isascii() or not secret.isprintable() or not secret:
+        raise InvalidOption(f"upstream {upstream.name}: the credential is empty or not printable ASCII")
+    if where == "header":
+        return request.url, {**request.headers, name: secret}
+    if where == "query":
+        return f"{request.url}{'&' if request.query else '?'}{quote(name, safe='')}={quote(secret, safe='')}", dict(
+            request.headers
+        )
+    return request.url, dict(request.headers)
+
+
+def _request(upstream: UpstreamDefinition, call: Call, place: str, encoded: str) -> Request:
+    path = call.path.replace(place, encoded)
+    if any(part in (".", "..") for part in path.split("/")):
+        raise InvalidOption(f"upstream {upstream.name}: a key that is only dots cannot stand in a path")
+    query = "&".join(f"{quote(name, safe='')}={_value(text, place, encoded)}" for name, text in call.query)
+    return Request(f"{upstream.base_url}{path}{'?' if query else ''}{query}", path, query, dict(_HEADERS))
+
+
+def _value(text: str, place: str, encoded: str) -> str:
+    return encoded.join(quote(part, safe="") for part in text.split(place))
