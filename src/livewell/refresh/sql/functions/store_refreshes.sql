@@ -86,7 +86,7 @@ BEGIN
             WHEN v_judged IN ('entitlement_key', 'entitlement_type', 'legacy_path') THEN 'cancelled'
             ELSE 'retry' END;
 
-        IF v_r.data_type IS NOT NULL THEN
+        IF (v_r.data_type).name IS NOT NULL THEN          -- not the row: that IS NOT NULL only if every column is
             v_l := livewell.move_ledger(v_r.data_type, v_r.ledger, v_r.result, v_judged, v_fate = 'retry' AND v_exhausted, v_checked, v_now);
             UPDATE livewell.ledger l
             SET version = v_l.version, status_version = v_l.status_version, fetched_at = v_l.fetched_at, checked_at = v_l.checked_at, changed_at = v_l.changed_at, source_at = v_l.source_at,
