@@ -28,7 +28,6 @@ class StoreSession(RefreshSession):
 
     def reset(self) -> None:
         super().reset()
-        self.rows("CREATE SCHEMA IF NOT EXISTS livewell_data")
         self.rows("DROP TABLE IF EXISTS livewell_data.quote")
         self.rows("CREATE TABLE livewell_data.quote (key text COLLATE \"C\" PRIMARY KEY, price numeric NOT NULL CHECK (price > 0))")
         columns = [{"name": "price", "type": "numeric", "nullable": False, "key": False, "bounds": {}}]

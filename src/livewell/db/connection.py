@@ -22,12 +22,14 @@ from livewell.errors import (
     DatabaseConflict,
     DatabaseError,
     DatabaseUnavailable,
+    InvalidDefinition,
     InvalidOption,
     InvalidPayload,
     LivewellError,
     ReplicaRefused,
     UnknownLimiter,
     UnknownQueue,
+    UnknownType,
 )
 from livewell.redact import redact
 
@@ -45,6 +47,8 @@ _OURS: dict[str, type[LivewellError]] = {
     "LW005": InvalidPayload,
     "LW006": UnknownLimiter,
     "LW007": BatchSealed,
+    "LW020": InvalidDefinition,
+    "LW022": UnknownType,
     "22P05": InvalidPayload,
     "22P02": InvalidPayload,
 }

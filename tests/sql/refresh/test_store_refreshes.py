@@ -315,7 +315,7 @@ def test_a_rejection_is_a_warning_that_names_the_type_and_the_reason(store: Stor
 def test_the_worker_role_may_store(store: StoreSession) -> None:
     """Least privilege suffices: the registry is read, only parked_reason of it is written."""
     claim = store.claimed()
-    store.rows("GRANT USAGE ON SCHEMA livewell_data TO livewell_worker; GRANT ALL ON livewell_data.quote TO livewell_worker")
+    store.rows("GRANT SELECT, INSERT, UPDATE, DELETE ON livewell_data.quote TO livewell_worker")
     store.rows("SET ROLE livewell_worker")
     try:
         assert store.store(failed(claim, "entitlement_type")) == [Answered("rejected", "entitlement_type")]

@@ -165,3 +165,15 @@ CREATE TABLE livewell.refresh_count (
 COMMENT ON TABLE livewell.refresh_count IS 'What became of refreshes, by type and outcome.';
 
 REVOKE ALL ON TYPE livewell.staleness_rule FROM PUBLIC;
+
+-- The tables of the types, made and altered by livewell.apply_type() only. The owner may not create schemas, so whoever migrates makes it and hands it over.
+DO $data$
+DECLARE
+    v_owner text := current_user;
+BEGIN
+    SET LOCAL ROLE NONE;
+    EXECUTE format('CREATE SCHEMA livewell_data AUTHORIZATION %I', v_owner);
+    EXECUTE format('SET LOCAL ROLE %I', v_owner);
+    COMMENT ON SCHEMA livewell_data IS 'Livewell: one table per type of data. Changed only by: livewell types apply.';
+END
+$data$;

@@ -33,7 +33,7 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
-    IF p_key !~ ('^(?:' || v_type.key_pattern || ')$') OR octet_length(p_key) NOT BETWEEN 1 AND 200 OR p_key ~ '[\n\r]' THEN
+    IF NOT livewell.key_fits(v_type.key_pattern, p_key) THEN
         demand := 'bad_key';
         RETURN NEXT;
         RETURN;

@@ -30,7 +30,8 @@ DECLARE
     v_calls     jsonb := '{}';          -- by call: the gravest of how it went
     v_ends      jsonb[] := '{}';        -- for finish_jobs
     v_types     text[] := '{}';         -- of what is written,
-    v_values    jsonb[] := '{}';        -- and what,
+    v_keys      text[] := '{}';
+    v_rows      jsonb[] := '{}';        -- an array for each key
     v_versions  jsonb := '{}';          -- read with which version of the type
     v_counts    jsonb[] := '{}';
 BEGIN
@@ -97,7 +98,8 @@ BEGIN
         IF v_judged IN ('stored', 'corrected') THEN
             v_types := v_types || v_l.data_type;
             v_versions := v_versions || jsonb_build_object(v_l.data_type, v_r.payload -> 'version');
-            v_values := v_values || jsonb_build_object('key', v_l.key, 'rows', v_r.result -> 'rows');
+            v_keys := v_keys || v_l.key;
+            v_rows := v_rows || (SELECT jsonb_agg(w || jsonb_build_object('key', v_l.key)) FROM jsonb_array_elements(v_r.result -> 'rows') AS w);
         ELSIF v_judged = 'singly' THEN
             UPDATE livewell.job j SET call_key = j.unique_key WHERE j.id = v_r.id;
         ELSIF v_judged IN ('entitlement_type', 'legacy_path') THEN
@@ -135,9 +137,11 @@ BEGIN
     END LOOP;
 
     FOR v_r IN
-        SELECT w.name, jsonb_agg(w.value) AS written FROM unnest(v_types, v_values) AS w (name, value) GROUP BY w.name ORDER BY w.name
+        SELECT d AS data_type, array_agg(w.key) AS keys, jsonb_agg(x.value) AS rows
+        FROM unnest(v_types, v_keys, v_rows) AS w (name, key, rows) JOIN livewell.data_type d ON d.name = w.name CROSS JOIN LATERAL jsonb_array_elements(w.rows) AS x
+        GROUP BY d.name, d ORDER BY d.name
     LOOP
-        PERFORM livewell.write_values(v_r.name, v_r.written);
+        PERFORM livewell.write_values(v_r.data_type, v_r.keys, v_r.rows);
     END LOOP;
     IF EXISTS (SELECT FROM jsonb_each_text(v_versions) AS v LEFT JOIN livewell.data_type d ON d.name = v.key WHERE d.version IS DISTINCT FROM v.value::bigint) THEN
         RAISE EXCEPTION 'a type was changed while its values were written' USING ERRCODE = '40001';
