@@ -2,11 +2,12 @@
 --
 -- Called by: `livewell types apply`, as the owner; nobody else may. p_row has the columns of livewell.data_type. Answers refused, with the SQL a person would have to run and
 -- nothing done, when the table would need more than additions; otherwise created, changed or unchanged, with the SQL that was run.
--- The version grows only if something has changed. A measured size estimate stays until the file states another.
+-- Nobody is kept waiting: a lock that is not there within 100 ms fails the call, and the caller tries again (contract 16). The version grows only if something has changed. A measured size estimate stays until the file states another.
 CREATE OR REPLACE FUNCTION livewell.apply_type(p_row jsonb)
 RETURNS TABLE (outcome text, version bigint, reasons text[], statements text[])
 LANGUAGE plpgsql
 SET search_path = ''
+SET lock_timeout = '100ms'
 AS $$
 DECLARE
     v_wanted    livewell.data_type := jsonb_populate_record(NULL::livewell.data_type, p_row);
@@ -18,6 +19,8 @@ DECLARE
     v_statement text;
     v_moved     boolean;
 BEGIN
+    -- Whoever may, acts as the owner, so that the owner owns what is made; the role ends with this function.
+    PERFORM set_config('role', (SELECT r.rolname FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner WHERE n.nspname = 'livewell_data'), true);
     PERFORM pg_advisory_xact_lock(hashtextextended('livewell.registry', 0));
     SELECT * INTO v_is FROM livewell.data_type t WHERE t.name = v_wanted.name FOR UPDATE;
     v_now := livewell.now();

@@ -1,17 +1,20 @@
 -- Put an upstream into the registry, or bring it up to date; its limiter and its queue with it, in one transaction.
 --
 -- Called by: `livewell types apply`, as the owner; nobody else may. p_row has the columns of livewell.upstream, p_limits those of livewell.limiter.
--- The version grows only if something has changed. What the limiter has used stays as it is.
+-- Nobody is kept waiting: a lock that is not there within 100 ms fails the call, and the caller tries again (contract 16). The version grows only if something has changed. What the limiter has used stays as it is.
 CREATE OR REPLACE FUNCTION livewell.apply_upstream(p_row jsonb, p_limits jsonb, p_credentials text[])
 RETURNS TABLE (outcome text, version bigint)
 LANGUAGE plpgsql
 SET search_path = ''
+SET lock_timeout = '100ms'
 AS $$
 DECLARE
     v_wanted    livewell.upstream := jsonb_populate_record(NULL::livewell.upstream, p_row);
     v_is        livewell.upstream;
     v_now       timestamptz;
 BEGIN
+    -- Whoever may, acts as the owner, so that the owner owns what is made; the role ends with this function.
+    PERFORM set_config('role', (SELECT r.rolname FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner WHERE n.nspname = 'livewell_data'), true);
     PERFORM pg_advisory_xact_lock(hashtextextended('livewell.registry', 0));
     SELECT * INTO v_is FROM livewell.upstream u WHERE u.name = v_wanted.name FOR UPDATE;
     v_now := livewell.now();

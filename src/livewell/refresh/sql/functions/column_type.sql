@@ -9,7 +9,7 @@ IMMUTABLE
 SET search_path = ''
 AS $$
 DECLARE
-    v_type text := CASE p_type
+    v_type text := (CASE p_type
         WHEN 'text' THEN 'pg_catalog.text'
         WHEN 'numeric' THEN 'pg_catalog.numeric'
         WHEN 'bigint' THEN 'pg_catalog.int8'
@@ -19,7 +19,7 @@ DECLARE
         WHEN 'date' THEN 'pg_catalog.date'
         WHEN 'timestamptz' THEN 'pg_catalog.timestamptz'
         WHEN 'jsonb' THEN 'pg_catalog.jsonb'
-    END;
+    END);
 BEGIN
     IF v_type IS NULL THEN
         RAISE EXCEPTION 'column type "%": allowed are text, numeric, bigint, integer, double, boolean, date, timestamptz, jsonb', left(p_type, 60) USING ERRCODE = 'LW020';
