@@ -4,7 +4,7 @@
                           │                        └──permit too late: nobody was called, the jobs go back
                           └──changed since the job was made: no call, the key is due again
 
-The job's end is part of the storer's transaction, so the worker has nothing left to finish. Beside the handlers run: a look at the registry every few seconds.
+The job's end is part of the storer's transaction, so the worker has nothing left to finish. What runs beside the handlers keeps the HTTP client open and asks for the database's time now and then.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import os
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import structlog
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from livewell.db import Database
-from livewell.errors import DatabaseError, InvalidDefinition, OwnershipLost
+from livewell.errors import DatabaseError, OwnershipLost, UnknownType
 from livewell.limits.limiter import Limiter, Limits
 from livewell.model import Blame, Lane, Release, Retry, TaskPolicy
 from livewell.outbound import Outbound
@@ -29,9 +29,10 @@ from livewell.queue.job import Job
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition, define
 from livewell.refresh.database_clock import DatabaseClock
+from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
 from livewell.refresh.fetch import Absent, Failure, Fetched, Result, Same, Singly, Validator, Value, fetch
-from livewell.refresh.known_types import KnownType, KnownTypes
 from livewell.refresh.reasons import Reason
+from livewell.refresh.registry import Registry
 from livewell.refresh.store import Entry, Stored, Storer
 from livewell.refresh.validate import Transform
 
@@ -49,7 +50,6 @@ _VALIDATORS_MAX = 20_000
 _ALONE_SECONDS = 3600.0  # a batch endpoint that was refused is not tried again for so long
 _RATE_SECONDS = 5.0
 _RATE_SECONDS_MAX = 300.0
-_LATE = ("retry-after",)
 
 
 class Wanted(BaseModel):
@@ -59,6 +59,15 @@ class Wanted(BaseModel):
 
     type: str
     key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownType:
+    """A type with its upstream, as the registry has them."""
+
+    definition: TypeDefinition
+    upstream: UpstreamDefinition
     version: int
 
 
@@ -72,7 +81,7 @@ class Refresher:
         self._outbound = outbound
         self._transforms = transforms
         self._clock = DatabaseClock()
-        self._known = KnownTypes(database)
+        self._registry = Registry(database.call)
         self._storer = Storer(
             database,
             batch_max=database.settings.store_batch_max,
@@ -106,9 +115,8 @@ class Refresher:
     async def _look(self) -> None:
         try:
             self._clock.set((await self._database.call("SELECT livewell.now()"))[0][0])
-            await self._known.look_over()
         except DatabaseError as error:
-            log.warning("cannot look at the registry", error=str(error))
+            log.warning("cannot ask for the time", error=str(error))
             if not self._clock.known:
                 raise
 
@@ -128,22 +136,25 @@ class Refresher:
             outcomes[place] = outcome
         return outcomes
 
-    async def _read(self, first: Wanted) -> KnownType | Failure | None:
+    async def _read(self, first: Wanted) -> KnownType | Failure:
         try:
-            return await self._known.get(first.type, first.version)
-        except InvalidDefinition as error:
-            return Failure(Reason.WRONG_SHAPE, f"the type's definition: {error}"[:300], Blame.OURS)
+            found = await self._registry.type(first.type, version=first.version)
+            upstream = await self._registry.upstream(found.definition.upstream)
+        except UnknownType as error:
+            # Gone, which the store sees for itself, or not readable by this release.
+            return Failure(Reason.TYPE_CHANGED, str(error)[:300], Blame.OURS)
+        return KnownType(found.definition, upstream.definition, found.version)
 
     async def _refresh(
-        self, known: KnownType | Failure | None, taken: Sequence[tuple[Wanted, Job]]
+        self, known: KnownType | Failure, taken: Sequence[tuple[Wanted, Job]]
     ) -> list[Exception | None]:
         first, job = taken[0]
         keys = list(dict.fromkeys(one.key for one, _ in taken))
-        if known is None or (isinstance(known, KnownType) and known.version != first.version):
+        if isinstance(known, Failure):
+            fetched = _no_call(keys, known)
+        elif known.version != first.version:
             # The store looks for itself, and ends the jobs as type_changed.
             fetched = _no_call(keys, Failure(Reason.TYPE_CHANGED, "the type has changed", Blame.OURS))
-        elif isinstance(known, Failure):
-            fetched = _no_call(keys, known)
         else:
             fetched = await self._call(known, keys, [job for _, job in taken])
         version = known.version if isinstance(known, KnownType) else first.version
