@@ -1,0 +1,98 @@
+"""`python -m livewell.apps.market.simulator --log FILE`: the simulator's process; one JSON line says where it listens."""
+
+import asyncio
+import json
+import random
+import signal
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable
+from pathlib import Path
+
+from livewell.apps.market.simulator.connection import Connection
+from livewell.apps.market.simulator.fault import FAMILIES, FAULTS, hostile
+from livewell.apps.market.simulator.knobs import Knobs
+from livewell.apps.market.simulator.server import Server
+from livewell.errors import LivewellError
+
+HOST = "127.0.0.1"
+BACKLOG = 1_024
+PORT_ATTEMPTS_MAX = 50
+# Below the kernel's ephemeral ports, as the fake upstream's: a client that dials a dead simulator again and again could
+# otherwise be given the very port it dials, and keep it from us when we restart.
+PORTS = range(20_000, 32_000)
+STOP_SECONDS_MAX = 2.0
+
+
+def main() -> int:
+    """Read the arguments and serve until SIGTERM or Ctrl-C."""
+    parser = ArgumentParser(prog="python -m livewell.apps.market.simulator", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0: any free one")
+    parser.add_argument("--log", type=Path, required=True, help="appended to; one JSON line per call")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--symbols", type=int, default=1_000, help="how many there are")
+    parser.add_argument("--tick", type=int, default=5, help="seconds between two prices")
+    parser.add_argument("--calls-max", type=int, default=None, help="calls per window and credential")
+    parser.add_argument("--window", type=float, default=60.0, help="seconds")
+    parser.add_argument("--hostile", action="store_true", help=f"every family of faults: {', '.join(FAMILIES)}")
+    parser.add_argument("--knobs", default="{}", help="any other knobs, as JSON (see GET /_knobs)")
+    parser.add_argument("--list-faults", action="store_true", help="name every fault and stop")
+    arguments = parser.parse_args()
+    if arguments.list_faults:
+        sys.stdout.write("".join(f"{fault.family}\t{fault.name}\n" for fault in FAULTS.values()))
+        return 0
+    try:
+        knobs = Knobs(
+            tick_seconds=arguments.tick,
+            calls_max=arguments.calls_max,
+            window_seconds=arguments.window,
+            faults=hostile() if arguments.hostile else {},
+        ).changed(json.loads(arguments.knobs))
+        server = Server(arguments.log, seed=arguments.seed, symbols=arguments.symbols, knobs=knobs)
+    except (LivewellError, ValueError) as error:
+        sys.stderr.write(f"livewell simulator: {error}\n")
+        return 2
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(server, arguments.port))
+    return 0
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if sys.platform == "win32":
+        return None
+    import uvloop  # noqa: PLC0415 - not on Windows
+
+    return uvloop.new_event_loop
+
+
+async def _serve(server: Server, port: int) -> None:
+    listener = await _listen(server, port)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    chosen = listener.sockets[0].getsockname()[1]
+    sys.stdout.write(json.dumps({"url": f"http://{HOST}:{chosen}/stable", "port": chosen}) + "\n")
+    sys.stdout.flush()
+    await stop.wait()
+    listener.close()
+    open_calls = list(server.tasks)
+    for task in open_calls:
+        task.cancel()
+    if open_calls:
+        await asyncio.wait(open_calls, timeout=STOP_SECONDS_MAX)
+        await asyncio.sleep(0)  # their ends are written by callbacks, which come after
+
+
+async def _listen(server: Server, port: int) -> asyncio.Server:
+    loop = asyncio.get_running_loop()
+    choices = [port] if port else random.SystemRandom().sample(PORTS, PORT_ATTEMPTS_MAX)
+    for choice in choices[:-1]:
+        try:
+            return await loop.create_server(lambda: Connection(server), HOST, choice, backlog=BACKLOG)
+        except OSError:
+            continue  # taken
+    return await loop.create_server(lambda: Connection(server), HOST, choices[-1], backlog=BACKLOG)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
