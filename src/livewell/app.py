@@ -23,6 +23,7 @@ from livewell.limits import written
 from livewell.limits.limiter import Breaker, Limiter
 from livewell.limits.limiter import read as read_limits
 from livewell.model import Backoff, Enqueued, JobState, Lane, QueuePolicy, TaskPolicy
+from livewell.outbound import Outbound
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.batch import Batch
 from livewell.queue.enqueue import Enqueuer, Request
@@ -30,6 +31,10 @@ from livewell.queue.handle import Options, Task
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition, define
 from livewell.queue.worker.worker import Worker
+from livewell.refresh.reading import Reading
+from livewell.refresh.reads import Reads
+from livewell.refresh.refresher import KIND, QUEUES, Refresher
+from livewell.refresh.validate import Transform
 from livewell.settings import Settings
 from livewell.sync import Sync
 
@@ -54,6 +59,8 @@ class Livewell:
         self._database: Database | None = None
         self._enqueuer: Enqueuer | None = None
         self._nudger: Nudger | None = None
+        self._reads: Reads | None = None
+        self._transforms: dict[str, Transform] = {}
         self._sync = Sync(self)
 
     @property
@@ -174,6 +181,17 @@ class Livewell:
 
         return decorate
 
+    def transform(self, name: str) -> Callable[[Transform], Transform]:
+        """Register what an odd type's file names as its transform: a function of the parsed answer and the keys that gives the list of rows."""
+
+        def decorate(function: Transform) -> Transform:
+            if name in self._transforms:
+                raise ConfigurationError(f"transform {name}: registered twice")
+            self._transforms[name] = function
+            return function
+
+        return decorate
+
     # -- opening -----------------------------------------------------------------------------------------------------
 
     async def open(self, *, settings: Settings | None = None, apply_migrations: bool = False) -> Self:
@@ -188,6 +206,7 @@ class Livewell:
         await self._database.open()
         self._enqueuer = Enqueuer(self._database)
         self._nudger = Nudger(self._database)
+        self._reads = Reads(self._database, self._nudger)
         if not self._database.address.replica:
             await self._database.call("SELECT livewell.ensure_history_days(%s)", (self.settings.history_days_ahead,))
             for limiter in self._limiters.values():
@@ -198,11 +217,13 @@ class Livewell:
 
     async def close(self) -> None:
         """Disconnect. The embedded server goes on running; stop it with `livewell db stop`."""
+        if self._reads is not None:
+            await self._reads.close()
         if self._nudger is not None:
             await self._nudger.close()
         if self._database is not None:
             await self._database.close()
-        self._database = self._enqueuer = self._nudger = None
+        self._database = self._enqueuer = self._nudger = self._reads = None
         self._declared.clear()
         self._declared_limiters.clear()
 
@@ -308,6 +329,42 @@ class Livewell:
             last = seen
             await asyncio.sleep(every)
 
+    @property
+    def reads(self) -> Reads:
+        """What get and watch are made of."""
+        self.database  # noqa: B018 - raises when the app is not open
+        assert self._reads is not None  # noqa: S101 - set together with the database
+        return self._reads
+
+    async def get(
+        self,
+        type: str,  # noqa: A002 - it is the type's name, and called so everywhere
+        key: str,
+        *,
+        max_age: Duration | None = None,
+        wait: Duration | None = None,
+        user: str | None = None,
+    ) -> Reading:
+        """One key with its verdict: `quote = await app.get("quote", "AAPL", max_age="1m", wait="2s")`.
+
+        Not fresh enough (max_age since the last check; without it, by the type's own rule), a refresh is demanded; with wait it is waited for, that long at most, and otherwise what there is is
+        given at once. A known absence, and a failure that is backed off, are answered without a call. user: whose budget of unknown keys this counts for.
+        """
+        return await self.reads.get(type, key, max_age=max_age, wait=wait, user=user)
+
+    def watch(
+        self,
+        type: str,  # noqa: A002 - see get
+        keys: Sequence[str],
+        *,
+        user: str | None = None,
+    ) -> AsyncIterator[Reading]:
+        """First the current state of each key, then every change: `async for reading in app.watch("quote", ["AAPL", "MSFT"]): …`.
+
+        While it is followed it is a viewer, and what it watches is kept fresh. Only the latest state of a key is given, never a backlog.
+        """
+        return self.reads.watch(type, keys, user=user)
+
     def worker(
         self,
         *,
@@ -316,15 +373,23 @@ class Livewell:
         name: str | None = None,
         on_hang: Callable[[], None] | None = None,
     ) -> Worker:
-        """A worker for these queues (all that the tasks name, if not given).
+        """A worker for these queues (all that the tasks name, and refreshes, if not given). refresh.* stands for every queue that begins so.
 
         on_hang is called, in a thread, when a handler has blocked the event loop for two leases: only a new process helps then.
         """
-        known = sorted({definition.policy.queue for definition in self.tasks.values()})
+        chosen = list(queues or [*sorted({definition.policy.queue for definition in self.tasks.values()}), QUEUES])
+        tasks, beside = self.tasks, []
+        if any(queue.startswith("refresh.") or queue == "*" for queue in chosen):
+            refresher = Refresher(
+                self.database, self.nudger, outbound=Outbound.from_settings(self.settings), transforms=self._transforms
+            )
+            tasks = {**self.tasks, KIND: refresher.task}
+            beside = [refresher.run]
         return Worker(
             self.database,
-            self.tasks,
-            queues=queues or known,
+            tasks,
+            queues=chosen,
+            beside=beside,
             nudger=self.nudger,
             slots=slots,
             name=name,

@@ -200,11 +200,17 @@ class Settings(BaseSettings):
 
     store_batch_max: _Whole = _bounded(200, 1, 2000, "Refreshed keys stored in one transaction at most.")
     viewer_heartbeat_seconds: _Number = _bounded(
-        60, 0.1, 240, "How often `app.watch` says that it is still there; a viewer unseen for five minutes does not count."
+        60,
+        0.1,
+        240,
+        "How often `app.watch` says that it is still there; a viewer unseen for five minutes does not count.",
     )
     watch_keys_max: _Whole = _bounded(1000, 1, 10_000, "Keys one `app.watch` may follow at most.")
     watched_keys_max: _Whole = _bounded(
-        20_000, 1, 1_000_000, "Keys one process follows at most, for watches and for reads that wait; beyond it reads do not wait."
+        20_000,
+        1,
+        1_000_000,
+        "Keys one process follows at most, for watches and for reads that wait; beyond it reads do not wait.",
     )
     cold_reads_max: _Whole = _bounded(
         20, 1, 10_000, "Keys that nobody ever asked for which one user may read through to the upstream in a minute."

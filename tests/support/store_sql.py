@@ -29,7 +29,9 @@ class StoreSession(RefreshSession):
     def reset(self) -> None:
         super().reset()
         self.rows("DROP TABLE IF EXISTS livewell_data.quote")
-        self.rows("CREATE TABLE livewell_data.quote (key text COLLATE \"C\" PRIMARY KEY, price numeric NOT NULL CHECK (price > 0))")
+        self.rows(
+            'CREATE TABLE livewell_data.quote (key text COLLATE "C" PRIMARY KEY, price numeric NOT NULL CHECK (price > 0))'
+        )
         columns = [{"name": "price", "type": "numeric", "nullable": False, "key": False, "bounds": {}}]
         self.rows("UPDATE livewell.data_type SET columns = %s::jsonb WHERE name = %s", json.dumps(columns), TYPE)
 
@@ -59,7 +61,9 @@ class StoreSession(RefreshSession):
     def take(self, worker: int, calls: int = 100) -> dict[str, LimitedClaim]:
         """Claim refreshes; by key."""
         claims = self.claim_limited(worker, calls, queue=QUEUE, batches={KIND: 50})
-        keys = dict(self.rows("SELECT id, payload ->> 'key' FROM livewell.job WHERE id = ANY (%s)", [c.id for c in claims]))
+        keys = dict(
+            self.rows("SELECT id, payload ->> 'key' FROM livewell.job WHERE id = ANY (%s)", [c.id for c in claims])
+        )
         return {keys[claim.id]: claim for claim in claims}
 
     def claimed(self, key: str = "AAPL", **options: Any) -> LimitedClaim:
@@ -74,7 +78,9 @@ class StoreSession(RefreshSession):
         worker = results[0]["worker"] if worker is None else worker
         sent = [{name: value for name, value in result.items() if name != "worker"} for result in results]
         rows = self.rows(
-            "SELECT job_fence, answer, reason FROM livewell.store_refreshes(%s, %s::jsonb)", worker, json.dumps(sent, default=str)
+            "SELECT job_fence, answer, reason FROM livewell.store_refreshes(%s, %s::jsonb)",
+            worker,
+            json.dumps(sent, default=str),
         )
         answers = {fence: Answered(answer, reason) for fence, answer, reason in rows}
         return [answers[result["fence"]] for result in results]
@@ -120,15 +126,21 @@ def result(claim: LimitedClaim, key: str = "AAPL", *, of: str = TYPE, version: i
     }
 
 
-def value(claim: LimitedClaim, price: float, source_at: datetime | None, key: str = "AAPL", **told: Any) -> dict[str, Any]:
+def value(
+    claim: LimitedClaim, price: float, source_at: datetime | None, key: str = "AAPL", **told: Any
+) -> dict[str, Any]:
     """An answer with a price from then."""
     rows = [{"price": price}]
-    digest = hashlib.sha256(json.dumps([rows, str(source_at)] if told.pop("timed", True) else rows).encode()).hexdigest()
+    digest = hashlib.sha256(
+        json.dumps([rows, str(source_at)] if told.pop("timed", True) else rows).encode()
+    ).hexdigest()
     content = {"outcome": "value", "rows": rows, "source_at": source_at, "hash": digest}
     return result(claim, key, **(content | told))
 
 
-def failed(claim: LimitedClaim, reason: str, key: str = "AAPL", *, blame: str = "upstream", **told: Any) -> dict[str, Any]:
+def failed(
+    claim: LimitedClaim, reason: str, key: str = "AAPL", *, blame: str = "upstream", **told: Any
+) -> dict[str, Any]:
     """An answer that cannot be stored."""
     return result(claim, key, outcome="failed", reason=reason, error=f"{reason} seen", blame=blame, **told)
 

@@ -158,7 +158,10 @@ async def fetch(
         )
     except CallFailed as failed:
         return Fetched(
-            dict.fromkeys(keys, _failed(failed, upstream, now())), sent, wire_bytes=failed.wire_bytes, headers=failed.headers
+            dict.fromkeys(keys, _failed(failed, upstream, now())),
+            sent,
+            wire_bytes=failed.wire_bytes,
+            headers=failed.headers,
         )
     results = _refused(answer, upstream, keys, validator, now())
     if results is None:

@@ -39,6 +39,4 @@ def reading_of(kind: str, key: str, row: Sequence[Any], *, before: Reading | Non
     verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value = row
     if before is not None and before.version == version:
         value = before.value
-    return Reading(
-        kind, key, value, verdict, source_at, fetched_at, checked_at, version, reason, error, status_version
-    )
+    return Reading(kind, key, value, verdict, source_at, fetched_at, checked_at, version, reason, error, status_version)

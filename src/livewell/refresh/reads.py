@@ -7,31 +7,49 @@ watch:  subscribes as a viewer of its own, gives the current state of each key, 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
+import uuid
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import structlog
 
 from livewell.db import Database
 from livewell.duration import Duration, seconds
-from livewell.errors import DatabaseError, InvalidOption, UnknownType
+from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
 from livewell.queue.nudge import Nudger
 from livewell.refresh.changes import Changes
 from livewell.refresh.reading import Reading, reading_of
-from livewell.refresh.viewers import Viewers
+from livewell.refresh.registry import Registry
 
-_GET = "SELECT demand, queue, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value FROM livewell.read_through(%s, %s, %s, %s, %s, %s)"
+log = structlog.get_logger("livewell.watch")
+
+DUE = "refresh.due"
+
+_GET = "SELECT demand, queue, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value FROM livewell.read_through(%s, %s, %s, %s, %s)"
+_SUBSCRIBE = "SELECT key, answer, wanted FROM livewell.subscribe(%s, %s, %s::text[], %s::text[])"
+_DEMANDS = ("queued", "waiting", "due")
 _WAIT_SECONDS_MAX = 300.0
 _KEY_BYTES_MAX = 200
+_SUBSCRIBE_KEYS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A reading, and what became of the demand for a better one."""
+    """A reading, and what became of the demand for a better one (see livewell.read_through)."""
 
     reading: Reading
     demand: str
-    queue: str
+
+
+@dataclass(slots=True)
+class _Viewer:
+    """One watch as the database knows it; opened again if it was swept while this process slept."""
+
+    user: str | None
+    pairs: Sequence[tuple[str, str]]
+    session: uuid.UUID = field(default_factory=uuid.uuid4)
 
 
 class Reads:
@@ -41,12 +59,14 @@ class Reads:
         self._database = database
         self._nudger = nudger
         self._settings = database.settings
-        self._changes = Changes(database, nudger)
-        self._viewers = Viewers(database, nudger)
+        self._registry = Registry(database.call)
+        self.changes = Changes(database, nudger)
 
     async def close(self) -> None:
         """End what follows changes."""
-        await self._changes.close()
+        await self.changes.close()
+
+    # -- get ---------------------------------------------------------------------------------------------------------
 
     async def get(
         self,
@@ -64,52 +84,105 @@ class Reads:
             raise InvalidOption(f"wait {wait!r}: at most {_WAIT_SECONDS_MAX:g} s are allowed")
         give_up = time.monotonic() + limit
         read = await self.read_through(kind, key, age, user)
-        if limit <= 0 or read.demand not in ("queued", "waiting", "due") or self._changes.full:
+        if limit <= 0 or read.demand not in _DEMANDS or self.changes.full:
             return read.reading
         return await self._await_refresh(read.reading, give_up)
 
-    async def read_through(self, kind: str, key: str, age: float | None, user: str | None) -> Read:
+    async def read_through(self, kind: str, key: str, age: float | None = None, user: str | None = None) -> Read:
         """One round trip: what there is, and a demand if that is not fresh enough."""
-        if not key or len(key.encode(errors="replace")) > _KEY_BYTES_MAX or "\x00" in key:
-            raise InvalidOption(f"key {key[:40]!r}: 1 to {_KEY_BYTES_MAX} bytes are allowed, without NUL")
-        rows = await self._database.call(_GET, (kind, key, age, user, self._settings.cold_reads_max, True))
+        _check_key(key)
+        rows = await self._database.call(_GET, (kind, key, age, user, self._settings.cold_reads_max))
         demand, queue, *row = rows[0]
         if demand == "unknown_type":
-            raise UnknownType(f"type {kind!r} is not in the registry; see: livewell types list")
+            raise UnknownType(f'type "{kind[:60]}" is not in the registry; see: livewell types list')
         if demand == "bad_key":
-            raise InvalidOption(f"key {key[:40]!r} does not fit the pattern of type {kind}; see: livewell types show {kind}")
+            raise InvalidOption(f"key {key[:40]!r} does not fit the pattern of type {kind}: livewell types show {kind}")
         if demand == "queued":
             self._nudger.nudge(queue)
         elif demand == "due":
-            self._viewers.nudge_due()
-        return Read(reading_of(kind, key, row), demand, queue or "")
+            self._nudger.nudge(DUE)
+        return Read(reading_of(kind, key, row), demand)
 
     async def _await_refresh(self, reading: Reading, give_up: float) -> Reading:
-        follower = self._changes.follow([(reading.type, reading.key)], [reading])
+        follower = self.changes.follow([(reading.type, reading.key)], [reading])
         asked = reading.status_version
         try:
             async with asyncio.timeout(max(0.0, give_up - time.monotonic())):
                 while reading.status_version <= asked:  # a verdict that merely aged is no answer
                     [reading] = await follower.take()
         except TimeoutError:
-            pass  # what there is has its verdict
+            return reading  # what there is has its verdict
         finally:
-            self._changes.unfollow(follower)
+            self.changes.unfollow(follower)
         return reading
+
+    # -- watch -------------------------------------------------------------------------------------------------------
 
     async def watch(self, kind: str, keys: Sequence[str], *, user: str | None = None) -> AsyncIterator[Reading]:
         """First the current state of each key, then every change, until the caller stops."""
-        if isinstance(keys, str) or not 1 <= len(set(keys)) <= self._settings.watch_keys_max:
-            raise InvalidOption(f"keys: a list of 1 to {self._settings.watch_keys_max} keys is allowed (LIVEWELL_WATCH_KEYS_MAX)")
-        pairs = [(kind, key) for key in dict.fromkeys(keys)]
-        async with self._viewers.session(user=user) as session:
-            await session.subscribe(pairs)
-            follower = self._changes.follow(pairs)
-            beating = asyncio.create_task(self._beat(session), name="viewer-heartbeat")
-            try:
-                while True:
-                    for reading in await follower.take():
-                        yield reading
-            finally:
+        distinct = [] if isinstance(keys, str) else list(dict.fromkeys(keys))
+        if not 1 <= len(distinct) <= self._settings.watch_keys_max:
+            raise InvalidOption(
+                f"keys: a list of 1 to {self._settings.watch_keys_max} keys is allowed (LIVEWELL_WATCH_KEYS_MAX)"
+            )
+        pattern = (await self._registry.type(kind)).definition.fetch.pattern
+        for key in distinct:
+            if not pattern.fits(key):
+                raise InvalidOption(f"key {key[:40]!r} does not fit {pattern.text}, the pattern of type {kind}")
+        viewer = _Viewer(user, [(kind, key) for key in distinct])
+        follower = self.changes.follow(viewer.pairs)
+        beating: asyncio.Task[None] | None = None
+        try:
+            await self._subscribe(viewer)
+            beating = asyncio.create_task(self._beat(viewer), name="viewer-heartbeat")
+            while True:
+                for reading in await follower.take():
+                    yield reading
+        finally:
+            self.changes.unfollow(follower)
+            if beating is not None:
                 beating.cancel()
-                self._changes.unfollow(follower)
+            await self._leave(viewer)
+
+    async def _subscribe(self, viewer: _Viewer) -> None:
+        opened = await self._database.call("SELECT livewell.open_session(%s, %s)", (viewer.session, viewer.user))
+        if opened[0][0] != "open":
+            raise LivewellError(f"user {viewer.user!r} has too many sessions: close some, or wait five minutes")
+        wanted = False
+        for start in range(0, len(viewer.pairs), _SUBSCRIBE_KEYS_MAX):
+            page = viewer.pairs[start : start + _SUBSCRIBE_KEYS_MAX]
+            rows = await self._database.call(
+                _SUBSCRIBE, (viewer.session, viewer.user, [kind for kind, _ in page], [key for _, key in page])
+            )
+            refused = [(key, answer) for key, answer, _ in rows if answer != "subscribed"]
+            if refused:
+                raise LivewellError(
+                    f"cannot watch {refused[0][0]}: {refused[0][1]} ({len(refused)} of {len(page)} keys)"
+                )
+            wanted = wanted or any(row[2] for row in rows)
+        if wanted:
+            self._nudger.nudge(DUE)
+
+    async def _beat(self, viewer: _Viewer) -> None:
+        """Say that we are still here; only this moves last-seen. A session that was swept meanwhile is opened again."""
+        while True:
+            await asyncio.sleep(self._settings.viewer_heartbeat_seconds * random.uniform(0.9, 1.0))  # noqa: S311 - jitter
+            try:
+                rows = await self._database.call(
+                    "SELECT livewell.heartbeat_session(%s, %s)", (viewer.session, viewer.user)
+                )
+                if rows[0][0] != "alive":
+                    await self._subscribe(viewer)
+            except LivewellError as error:
+                log.warning("heartbeat failed", error=str(error))  # five minutes may pass before it matters
+
+    async def _leave(self, viewer: _Viewer) -> None:
+        try:
+            await self._database.call("SELECT livewell.close_session(%s, %s)", (viewer.session, viewer.user))
+        except DatabaseError as error:
+            log.warning("could not say goodbye; the session counts for five more minutes", error=str(error))
+
+
+def _check_key(key: str) -> None:
+    if not key or len(key.encode(errors="replace")) > _KEY_BYTES_MAX or "\x00" in key:
+        raise InvalidOption(f"key {key[:40]!r}: 1 to {_KEY_BYTES_MAX} bytes are allowed, without NUL")

@@ -145,9 +145,7 @@ class Refresher:
             return Failure(Reason.TYPE_CHANGED, str(error)[:300], Blame.OURS)
         return KnownType(found.definition, upstream.definition, found.version)
 
-    async def _refresh(
-        self, known: KnownType | Failure, taken: Sequence[tuple[Wanted, Job]]
-    ) -> list[Exception | None]:
+    async def _refresh(self, known: KnownType | Failure, taken: Sequence[tuple[Wanted, Job]]) -> list[Exception | None]:
         first, job = taken[0]
         keys = list(dict.fromkeys(one.key for one, _ in taken))
         if isinstance(known, Failure):

@@ -111,7 +111,9 @@ class Storer:
             group = self._waiting.popleft()
             if group.done.done():
                 continue  # its caller was cancelled
-            if taken and (group.worker != taken[0].worker or keys & group.keys or n + len(group.entries) > self._batch_max):
+            if taken and (
+                group.worker != taken[0].worker or keys & group.keys or n + len(group.entries) > self._batch_max
+            ):
                 later.append(group)
                 if len(later) >= 10:
                     break

@@ -84,7 +84,9 @@ def test_older_answers_are_asked_for_ever_more_seldom(store: StoreSession) -> No
     store.store(value(store.claimed(), 2, ago(store, 10)))
     gaps = []
     for _ in range(12):
-        store.advance(store.value("SELECT extract(epoch FROM due_at - livewell.now())::float8 + 1 FROM livewell.ledger"))
+        store.advance(
+            store.value("SELECT extract(epoch FROM due_at - livewell.now())::float8 + 1 FROM livewell.ledger")
+        )
         store.store(value(store.claimed(), 1, ago(store, 86400)))
         gaps.append(store.value("SELECT round(extract(epoch FROM due_at - livewell.now()) / 60) FROM livewell.ledger"))
     assert gaps == sorted(gaps)
@@ -283,7 +285,9 @@ def test_bytes_are_booked_once_with_the_value(store: StoreSession) -> None:
     assert store.value("SELECT sum(units) FROM livewell.limiter_usage") == 12_345
     store.store(value(claim, 1, ago(store, 30), used=12_345))
     assert store.value("SELECT sum(units) FROM livewell.limiter_usage") == 12_345
-    assert store.rows("SELECT wire_bytes, decoded_bytes FROM livewell.refresh_count WHERE outcome = 'stored'") == [(700, 600)]
+    assert store.rows("SELECT wire_bytes, decoded_bytes FROM livewell.refresh_count WHERE outcome = 'stored'") == [
+        (700, 600)
+    ]
     assert store.value("SELECT units FROM livewell.limiter_estimate WHERE kind = 'livewell.refresh:quote'") == 700
 
 
