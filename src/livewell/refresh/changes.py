@@ -1,8 +1,8 @@
 """Follow keys: one reader per process tells everybody here what has changed.
 
-    asleep ──somebody follows a key──▶ listening ──nudge, or the poll interval──▶ reading ──▶ followers told ──▶ listening
-       ▲                                                                                         │
-       └──────────────────────────── nobody follows anything any more ◀──────────────────────────┘
+    not started ──somebody follows a key──▶ listening ──nudge, poll interval, a new follower──▶ reading ──▶ followers told ──▶ listening
+
+From the first follower on it listens until the app is closed (a reader that ended with its last follower would be deaf to one that comes while it ends); with nobody to tell it reads nothing.
 
 A follower is registered before anything is read, and everything is compared by version: what is stored between the two is in the next read. One query per wake-up for all keys of the
 process, and only what differs comes back; verdicts also change by the mere passing of time, so it reads every poll interval at the latest. Nobody holds a connection while waiting; a
@@ -73,25 +73,20 @@ class Changes:
         """No more keys can be followed in this process."""
         return len(self._followers) >= self._settings.watched_keys_max
 
-    def follow(self, keys: Iterable[Key], known: Iterable[Reading] = ()) -> Follower:
-        """Begin to follow; what is known already is not told again."""
+    def follow(self, keys: Iterable[Key], *, read: bool = True) -> Follower:
+        """Begin to follow. With read the current state of each key comes first; without, whoever asks for it otherwise does so after this, and misses nothing."""
         follower = Follower(keys)
         if len(self._followers) + len(follower.keys) > self._settings.watched_keys_max:
             raise InvalidOption(
                 f"{len(follower.keys)} more keys: this process follows {len(self._followers)} and may follow {self._settings.watched_keys_max} (LIVEWELL_WATCHED_KEYS_MAX)"
             )
-        had = {(reading.type, reading.key): reading for reading in known}
         for key in follower.keys:
-            mine, ours = had.get(key), self._known.get(key)
             self._followers.setdefault(key, set()).add(follower)
-            if mine is not None and (ours is None or ours.status_version < mine.status_version):
-                self._known[key] = mine
-                for other in self._followers[key] - {follower}:
-                    other.tell(mine)
-            elif ours is not None and (mine is None or _differ(ours, mine)):
-                follower.tell(ours)
+            if read and key in self._known:
+                follower.tell(self._known[key])  # what others have been told; anything newer comes with the next read
         self._start()
-        self._wake.set()
+        if read:
+            self._wake.set()
         return follower
 
     def unfollow(self, follower: Follower) -> None:
@@ -118,6 +113,10 @@ class Changes:
         if name == CHANGED:
             self._wake.set()
 
+    def _poll(self) -> None:
+        if self._followers:
+            self._wake.set()
+
     async def _run(self) -> None:
         listener = Listener(
             self._database.listen_conninfo,
@@ -129,7 +128,7 @@ class Changes:
         listening = asyncio.create_task(listener.run(), name="changes-listener")
         self._nudger.attach(self._on_nudge)
         try:
-            while self._followers:
+            while True:
                 began = time.monotonic()
                 pause = 0.0
                 try:
@@ -139,7 +138,7 @@ class Changes:
                     pause = _FAILED_SECONDS
                 # A slow read must not be all that the database does.
                 await asyncio.sleep(max(pause, _GAP_SECONDS, min(1.0, time.monotonic() - began)))
-                timer = asyncio.get_running_loop().call_later(self._settings.poll_seconds, self._wake.set)
+                timer = asyncio.get_running_loop().call_later(self._settings.poll_seconds, self._poll)
                 await self._wake.wait()
                 timer.cancel()
         finally:
@@ -149,6 +148,8 @@ class Changes:
 
     async def _read(self) -> None:
         self._wake.clear()
+        if not self._followers:
+            return
         self.reads += 1
         waiting = iter(list(self._followers))
         while page := list(islice(waiting, _PAGE)):
@@ -177,9 +178,3 @@ class Changes:
         self._known[place] = reading
         for follower in self._followers[place]:
             follower.tell(reading)
-
-
-def _differ(one: Reading, other: Reading) -> bool:
-    return one.status_version > other.status_version or (
-        one.status_version == other.status_version and one.verdict != other.verdict
-    )

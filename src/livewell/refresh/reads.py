@@ -19,7 +19,7 @@ from livewell.db import Database
 from livewell.duration import Duration, seconds
 from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
 from livewell.queue.nudge import Nudger
-from livewell.refresh.changes import Changes
+from livewell.refresh.changes import Changes, Follower
 from livewell.refresh.reading import Reading, reading_of
 from livewell.refresh.registry import Registry
 
@@ -83,10 +83,17 @@ class Reads:
         if limit > _WAIT_SECONDS_MAX:
             raise InvalidOption(f"wait {wait!r}: at most {_WAIT_SECONDS_MAX:g} s are allowed")
         give_up = time.monotonic() + limit
-        read = await self.read_through(kind, key, age, user)
-        if limit <= 0 or read.demand not in _DEMANDS or self.changes.full:
-            return read.reading
-        return await self._await_refresh(read.reading, give_up)
+        _check_key(key)
+        if limit <= 0 or self.changes.full:
+            return (await self.read_through(kind, key, age, user)).reading
+        follower = self.changes.follow([(kind, key)], read=False)  # before it is read: so no change is missed
+        try:
+            read = await self.read_through(kind, key, age, user)
+            if read.demand not in _DEMANDS:
+                return read.reading
+            return await _changed(follower, read.reading, give_up)
+        finally:
+            self.changes.unfollow(follower)
 
     async def read_through(self, kind: str, key: str, age: float | None = None, user: str | None = None) -> Read:
         """One round trip: what there is, and a demand if that is not fresh enough."""
@@ -102,19 +109,6 @@ class Reads:
         elif demand == "due":
             self._nudger.nudge(DUE)
         return Read(reading_of(kind, key, row), demand)
-
-    async def _await_refresh(self, reading: Reading, give_up: float) -> Reading:
-        follower = self.changes.follow([(reading.type, reading.key)], [reading])
-        asked = reading.status_version
-        try:
-            async with asyncio.timeout(max(0.0, give_up - time.monotonic())):
-                while reading.status_version <= asked:  # a verdict that merely aged is no answer
-                    [reading] = await follower.take()
-        except TimeoutError:
-            return reading  # what there is has its verdict
-        finally:
-            self.changes.unfollow(follower)
-        return reading
 
     # -- watch -------------------------------------------------------------------------------------------------------
 
@@ -181,6 +175,19 @@ class Reads:
             await self._database.call("SELECT livewell.close_session(%s, %s)", (viewer.session, viewer.user))
         except DatabaseError as error:
             log.warning("could not say goodbye; the session counts for five more minutes", error=str(error))
+
+
+async def _changed(follower: Follower, reading: Reading, give_up: float) -> Reading:
+    """The first reading after this one, or the latest when the time is over: it has its verdict."""
+    asked = reading.status_version
+    try:
+        async with asyncio.timeout(max(0.0, give_up - time.monotonic())):
+            while reading.status_version <= asked:  # a verdict that merely aged is no answer
+                [latest] = await follower.take()
+                reading = latest if latest.status_version >= asked else reading
+    except TimeoutError:
+        pass
+    return reading
 
 
 def _check_key(key: str) -> None:

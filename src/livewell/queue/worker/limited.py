@@ -39,6 +39,7 @@ WHERE q.name = ANY (%s) AND (q.concurrency IS NOT NULL OR q.group_limit IS NOT N
 _FIELDS = len(Claimed._fields)
 _WAIT_SECONDS_MAX = 30.0  # limits may be raised, and budgets reset, sooner than the database foresaw
 _LOOK_SECONDS = 10.0  # how often it looks which queues are limited
+_STRANGERS_MAX = 1000  # names that fit a pattern and are no queues
 
 
 class Limited:
@@ -79,6 +80,7 @@ class Limited:
         self._batches = list(batches.values())
         self._due: dict[str, float] = {}  # by queue; monotonic
         self._look_at = 0.0
+        self._strangers: set[str] = set()
         self._nudged: set[str] = set()  # while we were asking
         self._wake = asyncio.Event()
         self._failures = 0
@@ -94,8 +96,9 @@ class Limited:
             if name in self._due:
                 self._due[name] = 0.0
                 self._nudged.add(name)
-            elif name.startswith(self._patterns):
-                self._look_at = 0.0  # declared since we looked
+            elif name.startswith(self._patterns) and name not in self._strangers:
+                self._strangers.add(name)
+                self._look_at = 0.0  # perhaps declared since we looked; if it is no queue, nudges for it are for others
         self._wake.set()
 
     async def look(self) -> None:
@@ -105,6 +108,8 @@ class Limited:
         )  # through the pool: a worker without limited queues needs no connection here
         names = {row[0] for row in rows} | (self._shared & set(self._queues))
         self._due = {name: self._due.get(name, 0.0) for name in names}
+        if len(self._strangers) > _STRANGERS_MAX:
+            self._strangers.clear()
         self._look_at = time.monotonic() + _LOOK_SECONDS
 
     async def run(self) -> None:
