@@ -8,6 +8,8 @@
 -- A permit is counted from the grant, not from before we waited for those locks: twenty workers that ask at once wait for each other longer than a short permit lasts. The worker counts
 -- from when it sent the claim, so the time spent waiting in here is added; all of it lies between the sending and the grant.
 -- Worker row first: see claim_jobs.
+-- Where nothing can share a call, no more jobs are looked at than may be called. A call key that is the job's own unique key is shared with nobody; once a call is going that others might join, a second look
+-- goes deeper (5,000 jobs looked at for each claim of 50 calls took 29 ms instead of 4).
 CREATE OR REPLACE FUNCTION livewell.claim_limited(p_worker bigint, p_queue text, p_calls integer, p_empty boolean DEFAULT false, p_kinds text[] DEFAULT '{}', p_batches integer[] DEFAULT '{}')
 RETURNS SETOF livewell.limited_job
 LANGUAGE plpgsql
@@ -47,6 +49,8 @@ DECLARE
     v_j         record;
     v_place     integer;
     v_shared    boolean;                -- it fits into a call that is already going
+    v_open      boolean := false;       -- a call is going that others may join
+    v_asked     integer;                -- how many jobs were to be looked at
     v_used      integer := 0;           -- calls so far
     v_full      bigint[];
     v_fence     bigint;
@@ -124,15 +128,16 @@ BEGIN
     -- Whoever beyond their group's limit we meet on the way becomes held, and is not met again; so a few rounds find what may run.
     FOR v_round IN 1 .. 5 LOOP
         v_full := '{}';
-        v_seen := livewell.limited_candidates(p_queue, p_empty AND v_round = 1 AND cardinality(v_taken) = 0, least((v_room - v_used) * v_batch_max + 50, 5000), v_taken);
+        v_asked := least((v_room - v_used) * (CASE WHEN v_open THEN v_batch_max ELSE 1 END) + 50, 5000);
+        v_seen := livewell.limited_candidates(p_queue, p_empty AND v_round = 1 AND cardinality(v_taken) = 0, v_asked, v_taken);
         EXIT WHEN cardinality(v_seen) = 0;
         FOR v_j IN
-            SELECT j.id, j.lane, j.kind, j.call_key, j.group_key, j.lost, coalesce(b.batch, 1) AS batch,
+            SELECT j.id, j.lane, j.kind, j.call_key, j.unique_key, j.group_key, j.lost, coalesce(b.batch, 1) AS batch,
                    coalesce(j.units, (v_estimates ->> j.kind)::float8::bigint, v_limiter.estimate_units) AS units
             FROM livewell.job j LEFT JOIN unnest(p_kinds, p_batches) AS b (kind, batch) ON b.kind = j.kind
             WHERE j.id = ANY (v_seen) ORDER BY j.lane, j.rank, j.id
         LOOP
-            EXIT WHEN v_used >= v_rooms[1] AND v_batch_max = 1 OR cardinality(v_taken) >= v_jobs;
+            EXIT WHEN v_used >= v_rooms[1] AND NOT v_open OR cardinality(v_taken) >= v_jobs;
             IF v_per_key IS NOT NULL AND v_j.group_key IS NOT NULL AND NOT livewell.group_has_room(p_queue, v_queue.group_limit, v_running, v_limiter.per_key, v_j.group_key, v_taken) THEN
                 v_full := v_full || v_j.id;
                 CONTINUE;
@@ -154,7 +159,8 @@ BEGIN
                 v_used := v_used + 1;
                 v_taken := v_taken || v_j.id;
                 v_calls := v_calls || cardinality(v_taken)::bigint;
-                IF v_j.batch > 1 THEN
+                IF v_j.batch > 1 AND (v_j.call_key IS NULL OR v_j.call_key IS DISTINCT FROM v_j.unique_key) THEN
+                    v_open := true;
                     IF v_place IS NULL THEN
                         v_keys := v_keys || (v_j.kind || E'\x01' || coalesce(v_j.call_key, ''));
                         v_place := cardinality(v_keys);
@@ -169,9 +175,9 @@ BEGIN
         END LOOP;
         -- A suspect that may not run now (its lane's share is used up) must not keep the others waiting.
         CONTINUE WHEN p_empty AND v_round = 1 AND cardinality(v_taken) = 0 AND cardinality(v_full) = 0;
-        EXIT WHEN cardinality(v_full) = 0;
+        EXIT WHEN cardinality(v_full) = 0 AND NOT (v_open AND v_round = 1 AND cardinality(v_seen) >= v_asked);
         UPDATE livewell.job j SET state = 'held', held_by = 'g' WHERE j.id = ANY (v_full);
-        EXIT WHEN v_used >= v_rooms[1] OR cardinality(v_taken) >= v_jobs;
+        EXIT WHEN v_used >= v_rooms[1] AND NOT v_open OR cardinality(v_taken) >= v_jobs;
     END LOOP;
 
     IF cardinality(v_taken) = 0 THEN
