@@ -1,0 +1,10 @@
+"""The market app: Financial Modeling Prep out of the box (R27). types/ holds its upstream and its types as files; nothing here is code."""
+
+from pathlib import Path
+
+TYPES = Path(__file__).parent / "types"
+
+
+def type_files() -> list[Path]:
+    """The upstream's file first, then the types, by name."""
+    return sorted(TYPES.glob("*.toml"), key=lambda path: (path.name != "fmp.toml", path.name))
