@@ -13,6 +13,7 @@ COMMANDS = (
     Entry("up", "livewell.cli.up", "Start here"),
     Entry("worker", "livewell.cli.worker", "Run"),
     Entry("migrate", "livewell.cli.migrate", "Run"),
+    Entry("types", "livewell.cli.types", "Fresh data"),
     Entry("queues", "livewell.cli.queues", "Look and mend"),
     Entry("jobs", "livewell.cli.jobs", "Look and mend"),
     Entry("dead", "livewell.cli.dead", "Look and mend"),

@@ -55,7 +55,7 @@ async def apply(
     await _check_upstream(database, definition, where)
     applied = await _apply_type(database, definition, where)
     if applied.outcome == "changed":
-        await _rewrite_due(database, definition.name)
+        await _redue(database, definition.name)
     return applied
 
 
@@ -139,11 +139,11 @@ async def _check_upstream(database: Database, definition: TypeDefinition, where:
         raise InvalidDefinition(f'{where}: query: "{name}" is where upstream {upstream.name} has its credential')
 
 
-async def _rewrite_due(database: Database, name: str) -> None:
+async def _redue(database: Database, name: str) -> None:
     """A new time to live holds for every key at once; page by page, each its own transaction."""
     after: str | None = ""
     while after is not None:
-        [(after,)] = await database.call("SELECT livewell.rewrite_due(%s, %s, %s)", (name, after, _PAGE))
+        [(after,)] = await database.call("SELECT livewell.redue_type(%s, %s, %s)", (name, after, _PAGE))
 
 
 async def _patiently(database: Database, query: str, params: tuple[Any, ...]) -> list[Row]:

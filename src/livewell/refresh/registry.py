@@ -100,7 +100,7 @@ class Registry:
 
     async def _changed(self, table: str, known: dict[str, Registered[Any]]) -> list[tuple[Any, ...]]:
         """The rows that are new or of another version; those that are gone are forgotten."""
-        versions = dict(await self._call(_VERSIONS[table], ()))
+        versions: dict[str, int] = dict(await self._call(_VERSIONS[table], ()))
         for name in known.keys() - versions.keys():
             del known[name]
         for place in [place for place in self._unreadable if place[0] == table and place[1] not in versions]:

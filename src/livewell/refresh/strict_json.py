@@ -51,7 +51,7 @@ def check_text(text: str) -> None:
 def _unreadable(text: str, error: json.JSONDecodeError) -> tuple[Reason, str]:
     """Cut off or never JSON: nothing that begins with a bracket and was cut ends with the bracket that closes it."""
     body = text.strip()
-    closing = {"[": "]", "{": "}"}.get(body[0])
+    closing = {"[": "]", "{": "}"}.get(body[:1])
     cut = closing is not None and (error.pos >= len(text.rstrip()) or not body.endswith(closing))
     what = f"{error.msg} at character {error.pos} of {len(text)}"
     return (Reason.TRUNCATED, f"it ends too early: {what}") if cut else (Reason.NOT_JSON, what)

@@ -18,7 +18,7 @@ GRANT EXECUTE ON FUNCTION livewell.write_values TO livewell_worker;
 
 -- ── what an operator may change without the owner: times to live of keys, and the universe ──
 GRANT SELECT, INSERT, UPDATE ON livewell.ledger, livewell.universe TO livewell_operate;
-GRANT EXECUTE ON FUNCTION livewell.set_ttl, livewell.clear_ttl, livewell.rewrite_due, livewell.add_universe, livewell.deactivate_universe TO livewell_operate;
+GRANT EXECUTE ON FUNCTION livewell.set_ttl, livewell.clear_ttl, livewell.add_universe, livewell.deactivate_universe TO livewell_operate;
 GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_readonly;
 
 -- Verdicts, for whoever may read the rows they are computed from.

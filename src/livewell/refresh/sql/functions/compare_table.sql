@@ -65,7 +65,7 @@ BEGIN
         WHERE w.place > 0 AND (k.name IS NOT NULL) <> (w.bounds IS NOT NULL)
             OR k.name IS NOT NULL AND (k.bounds IS DISTINCT FROM (w.declared ->> 'bounds') OR NOT k.valid)
         UNION ALL
-        SELECT 1001, format('constraint "%s" is in the table and not in the definition', k.name), false, format('ALTER TABLE livewell_data.%I DROP CONSTRAINT %I;', p_name, k.name)
+        SELECT 999, format('constraint "%s" is in the table and not in the definition', k.name), false, format('ALTER TABLE livewell_data.%I DROP CONSTRAINT IF EXISTS %I;', p_name, k.name)
         FROM live_check k WHERE NOT EXISTS (SELECT FROM wanted w WHERE w.name || '_bounds' = k.name)
         UNION ALL
         SELECT 1002, format('the primary key is (%s) in the table and (%s) in the definition', array_to_string(p.names, ', '), array_to_string(wk.names, ', ')), false,

@@ -1,0 +1,390 @@
+"""`livewell types`: what is fetched, how, and how long it stays fresh."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from livewell.cli.administration import database_now, with_app
+from livewell.cli.command import PROBLEM, Group, group
+from livewell.cli.output import AS_JSON, LIMIT, Column, age, print_facts, print_json, print_table, span
+
+if TYPE_CHECKING:
+    from livewell.app import Livewell
+    from livewell.refresh.record import Fetch
+
+NAME = click.argument("name", metavar="TYPE")
+KEY = click.argument("key", metavar="KEY")
+KEYS = click.argument("keys", metavar="KEY...", nargs=-1, required=True)
+AFTER = click.option("--after", default="", metavar="KEY", help="Go on after this key: the next page.")
+
+_KEYS_PER_CALL = 1000
+_FILES_MAX = 200
+
+_LIST = """
+SELECT t.name, t.upstream, t.strategy, t.cron, t.zone, extract(epoch FROM t.ttl)::float8 AS ttl_seconds, t.rule::text AS rule, t.rows_kind, t.version, t.applied_at,
+    t.paused_at IS NOT NULL AS paused, t.parked_reason, t.size_estimate, t.pool
+FROM livewell.data_type t ORDER BY t.name
+"""
+_SHOW = """
+SELECT t.name, t.definition #>> '{type,title}' AS title, t.upstream, extract(epoch FROM t.ttl)::float8 AS ttl_seconds, extract(epoch FROM t.negative_ttl)::float8 AS negative_ttl_seconds,
+    t.strategy, t.cron, t.zone, t.cron_due_at, t.rule::text AS rule, t.calendar, extract(epoch FROM t.max_source_age)::float8 AS max_source_age_seconds, t.rows_kind, t.key_pattern, t.keys_max,
+    t.size_estimate, t.pool, t.prefetch, t.paused_at, t.parked_reason, t.version, t.applied_at, t.columns
+FROM livewell.registered_type(%s) AS t
+"""
+
+
+@group("types")
+def types() -> None:
+    """List types, apply and check their files, set times to live and the universe."""
+
+
+@types.command("list")
+@AS_JSON
+def list_types(*, as_json: bool) -> None:
+    """List every type: where it comes from and how long it stays fresh."""
+
+    async def fetch(app: Livewell) -> tuple[list[dict[str, Any]], Any]:
+        return await app.database.call_dicts(_LIST), await database_now(app)
+
+    rows, now = with_app(fetch)
+    if as_json:
+        for row in rows:
+            print_json(row)
+        return
+    columns = [Column("type"), Column("upstream"), Column("ttl", number=True), Column("rule"), Column("rows")]
+    columns += [Column("strategy", elastic=True), Column("state", elastic=True), Column("version", number=True)]
+    columns += [Column("applied")]
+    print_table(
+        columns,
+        (_cells(row, now) for row in rows),
+        empty="There are no types yet. Apply the shipped ones with: livewell types apply --app market",
+    )
+
+
+@types.command("show")
+@NAME
+@AS_JSON
+def show(*, name: str, as_json: bool) -> None:
+    """Show one type with its columns."""
+
+    async def fetch(app: Livewell) -> dict[str, Any]:
+        return (await app.database.call_dicts(_SHOW, (name,)))[0]
+
+    row = with_app(fetch)
+    if as_json:
+        print_json(row)
+        return
+    facts = {key: value for key, value in row.items() if key != "columns" and value not in (None, False)}
+    for key in [key for key in facts if key.endswith("_seconds")]:
+        facts[key.removesuffix("_seconds")] = span(facts.pop(key))
+    print_facts(facts)
+    click.echo("")
+    print_table(
+        [Column("column"), Column("type"), Column("null"), Column("bounds")], map(_column, row["columns"]), empty=""
+    )
+
+
+@types.command("apply")
+@click.argument("files", metavar="FILE...", nargs=-1, type=click.Path(exists=True, dir_okay=True, path_type=Path))
+@click.option("--app", "shipped", type=click.Choice(["market"]), help="The files that come with Livewell.")
+@AS_JSON
+@click.pass_context
+def apply(ctx: click.Context, *, files: tuple[Path, ...], shipped: str | None, as_json: bool) -> None:
+    """Put files into the registry, as the owner: upstreams first, then types.
+
+    A folder means the .toml files in it. All are read before the first is applied. A table is only ever added to; for anything else the SQL is
+    printed, and nothing is done.
+    """
+    from livewell.refresh.apply import apply as apply_one  # noqa: PLC0415 - heavy
+    from livewell.refresh.definition import UpstreamDefinition  # noqa: PLC0415 - heavy
+    from livewell.refresh.document import read_file  # noqa: PLC0415 - heavy
+    from livewell.settings import Settings  # noqa: PLC0415 - heavy
+
+    paths = _paths(files, shipped)
+    if not paths:
+        raise click.UsageError("say which: FILE..., a folder, or --app market", ctx)
+    private_hosts: Sequence[str] = getattr(Settings.load(), "outbound_private_hosts", ())
+    read = [(path.name, read_file(_content(path), path.name, private_hosts=private_hosts)) for path in paths]
+    read.sort(key=lambda one: not isinstance(one[1], UpstreamDefinition))
+
+    async def act(app: Livewell) -> None:
+        for name, definition in read:
+            done = await apply_one(app.database, definition, name)
+            if as_json:
+                print_json(
+                    {
+                        "file": name,
+                        "name": done.name,
+                        "outcome": done.outcome,
+                        "version": done.version,
+                        "statements": list(done.statements),
+                    }
+                )
+            else:
+                click.echo(f"{name}: {done.name} {done.outcome}, version {done.version}.")
+
+    with_app(act)
+
+
+@types.command("check")
+@AS_JSON
+@click.pass_context
+def check(ctx: click.Context, *, as_json: bool) -> None:
+    """Compare every table with the definition it was made from. Exit 1 when one differs."""
+    from livewell.refresh.drift import find_drift  # noqa: PLC0415 - heavy
+
+    found = with_app(lambda app: find_drift(app.database))
+    for one in found:
+        if as_json:
+            print_json({"type": one.type, "what": one.what, "statement": one.statement})
+        else:
+            click.echo(f"{one.type}: {one.what}" + (f"\n    {one.statement}" if one.statement else ""))
+    if found:
+        ctx.exit(PROBLEM)
+    if not as_json:
+        click.echo("Every table is as its definition says.")
+
+
+@types.command("sample")
+@NAME
+@KEY
+@AS_JSON
+@click.pass_context
+def sample(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
+    """Fetch one real answer and print it as the [sample] table of the file.
+
+    Exit 1 when the answer does not fit the type; it is printed all the same.
+    """
+    from livewell.refresh.record import Recorded, record  # noqa: PLC0415 - heavy
+    from livewell.refresh.registry import Registry  # noqa: PLC0415 - heavy
+    from livewell.refresh.validate import Valid  # noqa: PLC0415 - heavy
+
+    async def act(app: Livewell) -> Recorded:
+        registry = Registry(app.database.call)
+        definition = (await registry.type(name)).definition
+        upstream = (await registry.upstream(definition.upstream)).definition
+        return await record(definition, upstream, key, fetch=fetcher(app), now=await database_now(app))
+
+    recorded = with_app(act)
+    fits = isinstance(recorded.verdict, Valid)
+    told = "" if fits else getattr(recorded.verdict, "detail", "the upstream says that there is no such key")
+    if as_json:
+        print_json({"type": name, "key": key, "valid": fits, "problem": told or None, "sample": recorded.table})
+    else:
+        click.echo(recorded.table, nl=False)
+    if not fits:
+        click.echo(f"livewell: types sample: {name} {key}: it does not fit the type: {told}", err=True)
+        ctx.exit(PROBLEM)
+
+
+def fetcher(app: Livewell) -> Fetch:
+    """How `types sample` makes its call. The app decides: it has the HTTP client and the credentials."""
+    from livewell.errors import LivewellError  # noqa: PLC0415 - only for a mistake
+
+    fetch: Fetch | None = getattr(app, "fetch_sample", None)
+    if fetch is None:
+        raise LivewellError("this release cannot call upstreams")
+    return fetch
+
+
+# ── times to live ──
+
+
+@types.group("ttl", cls=Group)
+def ttl() -> None:
+    """Give keys a time to live of their own, list and clear them."""
+
+
+@ttl.command("set")
+@NAME
+@KEY
+@click.argument("ttl", metavar="TIME")
+@AS_JSON
+def set_ttl(*, name: str, key: str, ttl: str, as_json: bool) -> None:
+    """Let one key stay fresh for TIME ("30s", "5m", "2h", "1d"); it holds at once."""
+    from livewell.duration import seconds  # noqa: PLC0415 - heavy
+
+    span_seconds = seconds(ttl, "TIME")
+
+    async def act(app: Livewell) -> None:
+        await app.database.call("SELECT livewell.set_ttl(%s, %s, %s)", (name, key, timedelta(seconds=span_seconds)))
+
+    with_app(act)
+    if as_json:
+        print_json({"type": name, "key": key, "ttl_seconds": span_seconds})
+    else:
+        click.echo(f"{name} {key} now stays fresh for {span(span_seconds)}.")
+
+
+@ttl.command("list")
+@click.argument("name", metavar="[TYPE]", required=False)
+@LIMIT
+@AFTER
+@AS_JSON
+def list_ttls(*, name: str | None, limit: int, after: str, as_json: bool) -> None:
+    """List the keys that have a time to live of their own."""
+
+    async def fetch(app: Livewell) -> list[dict[str, Any]]:
+        return await app.database.call_dicts(
+            "SELECT data_type, key, extract(epoch FROM ttl)::float8 AS ttl_seconds, extract(epoch FROM type_ttl)::float8 AS type_ttl_seconds "
+            "FROM livewell.list_ttls(%s, %s, %s, %s)",
+            (name, name if after and name else "", after, limit),
+        )
+
+    rows = with_app(fetch)
+    if as_json:
+        for row in rows:
+            print_json(row)
+        return
+    columns = [Column("type"), Column("key"), Column("ttl", number=True), Column("of the type", number=True)]
+    cells = ([row["data_type"], row["key"], span(row["ttl_seconds"]), span(row["type_ttl_seconds"])] for row in rows)
+    print_table(columns, cells, empty="No key has a time to live of its own.")
+
+
+@ttl.command("clear")
+@NAME
+@KEY
+@AS_JSON
+@click.pass_context
+def clear_ttl(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
+    """Let the time to live of the type hold for a key again. Exit 1 when it had none of its own."""
+    [(had,)] = with_app(lambda app: app.database.call("SELECT livewell.clear_ttl(%s, %s)", (name, key)))
+    if as_json:
+        print_json({"type": name, "key": key, "cleared": had})
+    else:
+        click.echo(f"{name} {key} has the time to live of its type{'' if had else '; it had none of its own'}.")
+    if not had:
+        ctx.exit(PROBLEM)
+
+
+# ── the universe ──
+
+
+@types.group("universe", cls=Group)
+def universe() -> None:
+    """Say which keys scheduled types walk through."""
+
+
+@universe.command("add")
+@NAME
+@KEYS
+@AS_JSON
+def add_universe(*, name: str, keys: tuple[str, ...], as_json: bool) -> None:
+    """Add keys, or make them active again."""
+    _say_changed("added", name, _paged("SELECT livewell.add_universe(%s, %s)", name, keys), as_json=as_json)
+
+
+@universe.command("import")
+@NAME
+@click.argument("file", type=click.File("r", encoding="utf-8"))
+@AS_JSON
+def import_universe(*, name: str, file: Any, as_json: bool) -> None:
+    """Add the keys of FILE, one per line; - reads standard input. Empty lines and those that begin with # are left out."""
+    keys = [key for line in file if (key := line.strip()) and not key.startswith("#")]
+    _say_changed("added", name, _paged("SELECT livewell.add_universe(%s, %s)", name, keys), as_json=as_json)
+
+
+@universe.command("deactivate")
+@NAME
+@KEYS
+@AS_JSON
+def deactivate_universe(*, name: str, keys: tuple[str, ...], as_json: bool) -> None:
+    """Leave keys out of the walk; what is stored stays."""
+    changed = _paged("SELECT livewell.deactivate_universe(%s, %s)", name, keys)
+    _say_changed("deactivated", name, changed, as_json=as_json)
+
+
+@universe.command("list")
+@NAME
+@click.option("--inactive", is_flag=True, help="Also those that were deactivated.")
+@LIMIT
+@AFTER
+@AS_JSON
+def list_universe(*, name: str, inactive: bool, limit: int, after: str, as_json: bool) -> None:
+    """List the keys a type walks through."""
+
+    async def fetch(app: Livewell) -> tuple[list[dict[str, Any]], Any]:
+        rows = await app.database.call_dicts(
+            "SELECT * FROM livewell.list_universe(%s, %s, %s, %s)", (name, after, limit, inactive)
+        )
+        return rows, await database_now(app)
+
+    rows, now = with_app(fetch)
+    if as_json:
+        for row in rows:
+            print_json(row)
+        return
+    cells = ([row["key"], "active" if row["active"] else "inactive", age(row["added_at"], now)] for row in rows)
+    print_table([Column("key"), Column("state"), Column("added")], cells, empty=f"The universe of {name} is empty.")
+    if len(rows) >= limit:
+        click.echo(f"\nThe first {limit:,} are shown; for more: --after {rows[-1]['key']}")
+
+
+def _paged(query: str, name: str, keys: Sequence[str]) -> int:
+    """In pages, so that a hundred thousand keys are not one statement."""
+
+    async def act(app: Livewell) -> int:
+        changed = 0
+        for start in range(0, len(keys), _KEYS_PER_CALL):
+            [(n,)] = await app.database.call(query, (name, list(keys[start : start + _KEYS_PER_CALL])))
+            changed += n
+        return changed
+
+    return with_app(act)
+
+
+def _say_changed(what: str, name: str, changed: int, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"type": name, what: changed})
+    else:
+        click.echo(f"{changed:,} key{'s' * (changed != 1)} of {name} {what}.")
+
+
+def _paths(files: Sequence[Path], shipped: str | None) -> list[Path]:
+    found: list[Path] = []
+    for path in files:
+        found += sorted(path.glob("*.toml"))[:_FILES_MAX] if path.is_dir() else [path]
+    if shipped is not None:
+        from livewell.apps.market import type_files  # noqa: PLC0415 - only when asked for
+
+        found += type_files()
+    return found
+
+
+def _content(path: Path) -> bytes:
+    from livewell.errors import InvalidDefinition  # noqa: PLC0415 - only for a mistake
+    from livewell.refresh.document import FILE_BYTES_MAX  # noqa: PLC0415 - heavy
+
+    try:
+        with path.open("rb") as file:
+            return file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise InvalidDefinition(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _cells(row: dict[str, Any], now: Any) -> list[str]:
+    strategy = f"{row['cron']} {row['zone']}" if row["cron"] else "on demand"
+    state = f"parked: {row['parked_reason']}" if row["parked_reason"] else "paused" if row["paused"] else "open"
+    return [
+        row["name"],
+        row["upstream"],
+        span(row["ttl_seconds"]),
+        row["rule"].replace("_", " "),
+        row["rows_kind"],
+        strategy,
+        state,
+        str(row["version"]),
+        age(row["applied_at"], now),
+    ]
+
+
+def _column(column: dict[str, Any]) -> list[str]:
+    bounds = json.dumps(column.get("bounds") or {}, ensure_ascii=False)
+    name = column["name"] + (" (row key)" if column.get("key") else "")
+    return [name, column["type"], "null" if column["nullable"] else "", "" if bounds == "{}" else bounds]
