@@ -45,6 +45,7 @@ _OURS: dict[str, type[LivewellError]] = {
     "LW005": InvalidPayload,
     "LW006": UnknownLimiter,
     "LW007": BatchSealed,
+    "LW020": InvalidOption,
     "22P05": InvalidPayload,
     "22P02": InvalidPayload,
 }
