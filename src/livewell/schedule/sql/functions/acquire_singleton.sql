@@ -27,7 +27,9 @@ BEGIN
         RETURN QUERY SELECT 'other', NULL::bigint, v_row.holder, extract(epoch FROM v_row.expires_at - v_begun)::float8;
         RETURN;
     END IF;
-    INSERT INTO livewell.singleton (name, fence, holder, acquired_at, renewed_at, expires_at) VALUES (p_name, 0, p_holder, '-infinity', '-infinity', '-infinity') ON CONFLICT (name) DO NOTHING;
+    IF v_row.name IS NULL THEN
+        INSERT INTO livewell.singleton (name, fence, holder, acquired_at, renewed_at, expires_at) VALUES (p_name, 0, p_holder, '-infinity', '-infinity', '-infinity') ON CONFLICT (name) DO NOTHING;
+    END IF;
     SELECT * INTO v_row FROM livewell.singleton s WHERE s.name = p_name FOR NO KEY UPDATE;
     v_now := livewell.now();
     IF v_row.expires_at > v_now THEN
