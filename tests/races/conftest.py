@@ -2,5 +2,6 @@
 
 from tests.sql.db.conftest import admin_dsn, fresh_dsn
 from tests.support.fixtures import other, queue, queue_dsn
+from tests.support.refresh_fixtures import other_refresh, refresh
 
-__all__ = ["admin_dsn", "fresh_dsn", "other", "queue", "queue_dsn"]
+__all__ = ["admin_dsn", "fresh_dsn", "other", "other_refresh", "queue", "queue_dsn", "refresh"]

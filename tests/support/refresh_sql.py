@@ -98,6 +98,74 @@ class RefreshSession(QueueSession):
             of,
         )
 
+    # -- viewers -----------------------------------------------------------------------------------------------------
+
+    def open(self, user: str | None = None, *, id: str | None = None) -> str:  # noqa: A002 - the id a client made
+        """A viewer session; answers its id."""
+        session = id or new_session_id()
+        assert self.value("SELECT livewell.open_session(%s, %s)", session, user) == "open"
+        return session
+
+    def subscribe(
+        self, session: str, *keys: str, user: str | None = None, of: str | Sequence[str] = TYPE, most: int = 1000
+    ) -> dict[tuple[str, str], dict[str, Any]]:
+        """Subscribe to keys of one type, or of one type each; answers the rows by pair."""
+        types = [of] * len(keys) if isinstance(of, str) else list(of)
+        cursor = self.connection.execute(
+            "SELECT * FROM livewell.subscribe(%s, %s, %s, %s, %s)", (session, user, types, list(keys), most)
+        )
+        names = [column.name for column in cursor.description or ()]
+        return {(row[0], row[1]): dict(zip(names, row, strict=True)) for row in cursor.fetchall()}
+
+    def unsubscribe(self, session: str, *keys: str, user: str | None = None, of: str = TYPE) -> int:
+        return int(
+            self.value("SELECT livewell.unsubscribe(%s, %s, %s, %s)", session, user, [of] * len(keys), list(keys))
+        )
+
+    def heartbeat(self, session: str, user: str | None = None) -> str:
+        return str(self.value("SELECT livewell.heartbeat_session(%s, %s)", session, user))
+
+    def close_session(self, session: str, user: str | None = None) -> str:
+        return str(self.value("SELECT livewell.close_session(%s, %s)", session, user))
+
+    def sweep(self, limit: int = 1000) -> int:
+        return int(self.value("SELECT livewell.sweep_sessions(%s)", limit))
+
+    def viewers(self, key: str = "AAPL", *, of: str = TYPE) -> int:
+        return int(self.value("SELECT livewell.count_viewers(%s, %s)", of, key))
+
+    # -- the due check -----------------------------------------------------------------------------------------------
+
+    def hold(self, name: str = SINGLETON, *, lease: float = 3600) -> int:
+        """Take or renew the singleton; answers its fence."""
+        answer, fence, *_ = self.rows(
+            "SELECT * FROM livewell.acquire_singleton(%s, 'test', (SELECT fence FROM livewell.singleton WHERE name = %s), %s * interval '1 second')",
+            name,
+            name,
+            lease,
+        )[0]
+        assert answer == "held"
+        return int(fence)
+
+    def dispatch(self, fence: int | None = None, *, upstream: str = UPSTREAM, **options: Any) -> dict[str, Any]:
+        """One due check, as the holder; answers its row."""
+        if fence is None:
+            fence = self.hold()
+        named = "".join(f", p_{name} => %s" for name in options)
+        cursor = self.connection.execute(
+            f"SELECT * FROM livewell.dispatch_due(%s, %s, %s{named})".encode(),
+            (SINGLETON, fence, upstream, *options.values()),
+        )
+        names = [column.name for column in cursor.description or ()]
+        [row] = cursor.fetchall()
+        return dict(zip(names, row, strict=True))
+
+    def jobs(self, *columns: str) -> list[Row]:
+        """Live refresh jobs, in the order in which they would be claimed."""
+        return self.rows(
+            f"SELECT {', '.join(columns or ('unique_key',))} FROM livewell.job WHERE kind = 'livewell.refresh' ORDER BY lane, rank, id"
+        )
+
 
 def new_session_id() -> str:
     """As a client makes it."""

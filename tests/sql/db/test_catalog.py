@@ -22,9 +22,15 @@ Connection = psycopg.Connection[Any]
 DEFINER_ALLOWED = {
     "warn": "livewell_api has no table rights, and nobody shall write a warning that was not redacted and bounded",
     "ensure_history_days": "workers insert history but do not own it; making a day's partition needs the owner; its only input is a bounded number",
+    "open_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",
+    "heartbeat_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",
+    "close_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",
+    "subscribe": "livewell_api has no table rights; it acts only on sessions of the user it is given",
+    "unsubscribe": "livewell_api has no table rights; it acts only on sessions of the user it is given",
+    "count_viewers": "livewell_api has no table rights; it answers a number",
     "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
 }
-HOT_TABLES = ["job", "worker", "stat", "warning"]
+HOT_TABLES = ["job", "worker", "stat", "warning", "ledger", "viewer", "viewer_session", "singleton"]
 
 OURS = "(SELECT oid FROM pg_namespace WHERE nspname = 'livewell')"
 ROLES = "('livewell_owner'), ('livewell_api'), ('livewell_operate'), ('livewell_hub'), ('livewell_worker'), ('livewell_readonly')"

@@ -100,6 +100,8 @@ COMMENT ON TABLE livewell.ledger IS 'How fresh each key is, and when it is to be
 CREATE INDEX ledger_due_idx ON livewell.ledger (upstream, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX ledger_status_idx ON livewell.ledger (status_at);
 CREATE INDEX ledger_override_idx ON livewell.ledger (data_type, key) WHERE ttl_override IS NOT NULL;
+-- Dispatch asks which of its keys died since it last looked.
+CREATE INDEX dead_job_refresh_idx ON livewell.dead_job (unique_key, died_at) WHERE kind = 'livewell.refresh';
 
 CREATE TABLE livewell.viewer (
     user_id         text COLLATE "C" PRIMARY KEY,       -- the row that caps are counted under

@@ -22,7 +22,7 @@ DECLARE
     v_open      timestamp with time zone;
 BEGIN
     IF v_ttl IS NULL OR v_ttl <= 0 THEN
-        RAISE EXCEPTION 'the time to live of % is %; it must be more than nothing', p_type.name, coalesce(p_ledger.ttl_override, p_type.ttl) USING ERRCODE = 'LW020';
+        RAISE EXCEPTION 'a time to live of %: it must be more than nothing, for type %', coalesce(p_ledger.ttl_override, p_type.ttl), p_type.name USING ERRCODE = 'LW020';
     END IF;
     IF p_ledger.missing THEN
         RETURN coalesce(v_checked + extract(epoch FROM p_type.negative_ttl) * interval '1 second', '-infinity');

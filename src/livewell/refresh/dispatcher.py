@@ -1,0 +1,219 @@
+"""The due check, run by every worker that has refresh queues; one of them at a time does it.
+
+    waiting ──singleton acquired──▶ dispatching ──nothing due, nothing nudged──▶ sleeping (until something is due, at most a second) ──▶ dispatching
+       ▲                                 ├──term lost, or the database away──┐
+       └─────────────────────────────────┴───────────────────────────────────┘
+    stop: the singleton is released, so that the next worker begins at once
+
+Each turn, for every upstream: livewell.dispatch_due. Every second scheduled types whose time has come walk on through their universe; every minute ghosts are swept. Everything is decided in
+SQL under the fence; a turn that was cut off half-way is taken again by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import defaultdict
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import structlog
+from cronsim import CronSim, CronSimError
+
+from livewell.db import Database, Listener
+from livewell.errors import DatabaseError, LivewellError
+from livewell.queue.nudge import Nudger
+from livewell.refresh.viewers import DUE
+from livewell.schedule.singleton import Held, Singleton
+
+log = structlog.get_logger("livewell.refresh")
+
+_DISPATCH = (
+    "SELECT answer, inserted, merged, parked, failed, due, wait_seconds, queues FROM livewell.dispatch_due(%s, %s, %s)"
+)
+_SCHEDULED = "SELECT name, cron, zone, cron_due_at, livewell.now() FROM livewell.data_type WHERE strategy = 'scheduled' AND paused_at IS NULL ORDER BY name LIMIT 1000"
+_WALK = "SELECT answer, inserted, merged, wait_seconds, queues FROM livewell.dispatch_scheduled(%s, %s, %s, %s)"
+_SWEEP_PAGE = 1000
+_SWEEP_PAGES_MAX = 20
+_WARNINGS_MAX = 100
+
+
+class Dispatcher:
+    """The loop. `wake` is called for nudges; whoever has a listener of their own passes listen=False and calls it."""
+
+    def __init__(
+        self,
+        database: Database,
+        nudger: Nudger,
+        *,
+        holder: str,
+        lease_seconds: float | None = None,
+        poll_seconds: float = 1.0,
+        sweep_seconds: float = 60.0,
+        listen: bool = True,
+    ) -> None:
+        self._nudger = nudger
+        self._link = database.link()
+        self.singleton = Singleton(
+            self._link, DUE, holder=holder, lease_seconds=lease_seconds or min(database.settings.lease_seconds, 15.0)
+        )
+        self._listener = (
+            Listener(
+                database.listen_conninfo,
+                on_nudge=self.wake,
+                on_reconnect=lambda: self.wake(DUE),
+                check_seconds=database.settings.listen_check_seconds,
+                connect_seconds=database.settings.connect_timeout_seconds,
+            )
+            if listen
+            else None
+        )
+        self._poll_seconds = poll_seconds
+        self._sweep_seconds = sweep_seconds
+        self._woken = asyncio.Event()
+        self._stopping = False
+        self._next: dict[str, float] = {}  # upstream → when it is worth looking, monotonic
+        self._walk_at = 0.0
+        self._sweep_at = 0.0
+        self._warnings: dict[tuple[str, str], str] = {}
+        self.counts: defaultdict[str, int] = defaultdict(int)  # turns, inserted, merged, parked, failed, swept, outages
+
+    def wake(self, name: str) -> None:
+        """Somebody subscribed to something stale, or asked for it: look now."""
+        if name in (DUE, "*"):
+            self._next.clear()
+            self._woken.set()
+
+    def stop(self) -> None:
+        """Finish the turn under way, release the singleton, end run()."""
+        self._stopping = True
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Until stop(), through any outage of the database."""
+        self._nudger.attach(self.wake)
+        listening = asyncio.create_task(self._listener.run()) if self._listener else None
+        try:
+            while not self._stopping:
+                await self._sleep(await self._survive())
+        finally:
+            self._nudger.detach(self.wake)
+            if listening is not None:
+                listening.cancel()
+                await asyncio.wait([listening])
+            await self._leave()
+
+    async def turn(self) -> float:
+        """One turn, if the singleton is ours; answers for how many seconds there is nothing to do."""
+        held = await self.singleton.keep()
+        if not isinstance(held, Held):
+            return min(max(held.wait_seconds, 0.05), self._poll_seconds)
+        self.counts["turns"] += 1
+        await self._flush()
+        now = time.monotonic()
+        names = [row[0] for row in await self._link.call("SELECT name FROM livewell.upstream ORDER BY name LIMIT 1000")]
+        self._next = {name: at for name, at in self._next.items() if name in names}
+        for name in names:
+            if self._next.get(name, 0.0) <= now and not await self._dispatch(name):
+                return 0.0
+        if self._walk_at <= now:
+            self._walk_at = now + self._poll_seconds
+            await self._walk()
+        if self._sweep_at <= now:
+            self._sweep_at = now + self._sweep_seconds * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
+            await self._sweep()
+        return max(0.0, min([self._walk_at, *self._next.values()]) - time.monotonic())
+
+    async def _dispatch(self, upstream: str) -> bool:
+        """Look at one upstream; false when the term is over."""
+        fence = self.singleton.fence
+        if fence is None:
+            return False
+        rows = await self._link.call(_DISPATCH, (DUE, fence, upstream))
+        answer, inserted, merged, parked, failed, _, wait_seconds, queues = rows[0]
+        if answer == "not_holder":
+            self.singleton.lose()
+            return False
+        for what, n in (("inserted", inserted), ("merged", merged), ("parked", parked), ("failed", failed)):
+            self.counts[what] += n
+        for queue in queues or ():
+            self._nudger.nudge(queue)
+        self._next[upstream] = time.monotonic() + min(
+            self._poll_seconds, 60.0 if wait_seconds is None else wait_seconds
+        )
+        return True
+
+    async def _walk(self) -> None:
+        """Plan scheduled types that have no instant yet; walk on with those whose time has come."""
+        for name, cron, zone, due_at, now in await self._link.call(_SCHEDULED):
+            fence = self.singleton.fence
+            if fence is None:
+                return
+            if due_at is not None and due_at > now:
+                continue
+            try:
+                after = next_instant(cron, zone, now)
+            except (CronSimError, ZoneInfoNotFoundError, ValueError, StopIteration) as error:
+                self._warn("refresh.schedule", "a schedule cannot be read", f"{name}: {cron!r} in {zone!r}: {error}")
+                continue
+            if due_at is None:
+                await self._link.call("SELECT livewell.plan_cron(%s, %s, %s, %s)", (name, cron, zone, after))
+                continue
+            answer, inserted, merged, _, queues = (await self._link.call(_WALK, (DUE, fence, name, after)))[0]
+            self.counts["inserted"] += inserted
+            self.counts["merged"] += merged
+            for queue in queues or ():
+                self._nudger.nudge(queue)
+            if answer == "not_holder":
+                self.singleton.lose()
+
+    async def _sweep(self) -> None:
+        for _ in range(_SWEEP_PAGES_MAX):
+            swept = (await self._link.call("SELECT livewell.sweep_sessions(%s)", (_SWEEP_PAGE,)))[0][0]
+            self.counts["swept"] += swept
+            if swept < _SWEEP_PAGE:
+                return
+
+    async def _survive(self) -> float:
+        """A turn; a database that is away costs a pause and is counted."""
+        try:
+            return await self.turn()
+        except LivewellError as error:
+            self.counts["outages"] += 1
+            what = error.sqlstate if isinstance(error, DatabaseError) and error.sqlstate else type(error).__name__
+            self._warn("refresh.due", f"the due check failed: {what}", str(error))
+            log.warning("due check failed", error=str(error))
+            return self._poll_seconds * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+
+    def _warn(self, where: str, what: str, sample: str) -> None:
+        if len(self._warnings) < _WARNINGS_MAX:
+            self._warnings[where, what] = sample
+
+    async def _flush(self) -> None:
+        for (where, what), sample in list(self._warnings.items()):
+            await self._link.call("SELECT livewell.warn(%s, %s, %s)", (where, what, sample))
+            self._warnings.pop((where, what), None)
+
+    async def _sleep(self, seconds: float) -> None:
+        if seconds > 0 and not self._stopping:
+            try:
+                async with asyncio.timeout(min(seconds, self._poll_seconds)):
+                    await self._woken.wait()
+            except TimeoutError:
+                return
+        self._woken.clear()
+
+    async def _leave(self) -> None:
+        try:
+            if await self.singleton.release():
+                self._nudger.nudge(DUE)  # whoever waits for it may begin
+        except DatabaseError as error:
+            log.warning("the singleton was not released; it ends by itself", error=str(error))
+        finally:
+            await self._link.close()
+
+
+def next_instant(cron: str, zone: str, after: datetime) -> datetime:
+    """The first instant of a cron expression in a zone that is later than `after`; right where clocks change."""
+    return next(CronSim(cron, after.astimezone(ZoneInfo(zone))))

@@ -1,0 +1,50 @@
+-- A bounded page of what is due for an upstream, with its viewers now: the oldest, the newest, and some of those between.
+--
+-- Called by: dispatch_due, without any lock: what is chosen from it is locked and looked at again.
+-- Index:     ledger_due_idx, ledger_pkey, subscription_key_idx, viewer_session_pkey. Cost grows with what is due, not with what exists (R7, contract 12).
+-- Why three parts: the oldest are never passed over; under overload a key that has just become due and is watched by many must be seen before it is old; and from a random instant between, so
+-- that over a few looks everything is seen. Up to p_oldest keys are due: all of them are in the page.
+-- Viewers as count_viewers counts them. Who waits for a read-through (demanded_at, for a minute) counts as one more.
+CREATE OR REPLACE FUNCTION livewell.due_candidates(p_upstream text, p_now timestamptz, p_oldest integer, p_newest integer)
+RETURNS TABLE (data_type text, key text, due_at timestamptz, viewers integer, wanted_at timestamptz)
+LANGUAGE plpgsql
+SET search_path = ''
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_since     timestamptz := p_now - interval '5 minutes';
+    v_types     text[];
+    v_keys      text[];
+    v_last      timestamptz;
+BEGIN
+    SELECT array_agg(o.data_type), array_agg(o.key), max(o.due_at) INTO v_types, v_keys, v_last
+    FROM (SELECT l.data_type, l.key, l.due_at FROM livewell.ledger l WHERE l.upstream = p_upstream AND l.due_at <= p_now ORDER BY l.due_at LIMIT p_oldest) o;
+    IF cardinality(v_keys) = p_oldest THEN
+        SELECT v_types || array_agg(o.data_type), v_keys || array_agg(o.key) INTO v_types, v_keys FROM (
+            SELECT n.data_type, n.key FROM (
+                SELECT l.data_type, l.key FROM livewell.ledger l WHERE l.upstream = p_upstream AND l.due_at <= p_now AND l.due_at > v_last ORDER BY l.due_at DESC LIMIT p_newest) n
+            UNION
+            SELECT m.data_type, m.key FROM (
+                SELECT l.data_type, l.key FROM livewell.ledger l
+                WHERE l.upstream = p_upstream AND l.due_at <= p_now AND l.due_at > v_last + (SELECT random()) * (p_now - v_last) ORDER BY l.due_at LIMIT p_newest) m) o;
+    END IF;
+    RETURN QUERY
+    SELECT l.data_type, l.key, l.due_at,
+           (least(n.n, 1000) + CASE WHEN l.demanded_at > p_now - interval '1 minute' AND coalesce(l.checked_at < l.demanded_at, true) THEN 1 ELSE 0 END)::integer, l.wanted_at
+    FROM unnest(v_types, v_keys) AS p (data_type, key)
+    CROSS JOIN LATERAL (SELECT x.* FROM livewell.ledger x WHERE x.data_type = p.data_type AND x.key = p.key LIMIT 1) l
+    CROSS JOIN LATERAL (
+        SELECT count(DISTINCT s.user_id) AS n FROM (
+            SELECT b.user_id FROM livewell.subscription b JOIN livewell.viewer_session v ON v.id = b.session_id
+            WHERE b.data_type = l.data_type AND b.key = l.key AND v.seen_at > v_since LIMIT 2000) s) n
+    WHERE l.upstream = p_upstream AND l.due_at <= p_now;
+END
+$$;
+COMMENT ON FUNCTION livewell.due_candidates IS 'A bounded page of what is due, with the viewers of each.';
+REVOKE ALL ON FUNCTION livewell.due_candidates FROM PUBLIC;

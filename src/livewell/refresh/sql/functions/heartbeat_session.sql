@@ -1,0 +1,38 @@
+-- A sign of life from a client. Only messages that came from the client move seen_at (R3).
+--
+-- Called by: servers and other clients, once a minute per session; more often is answered without a write (at most one a second, F-E7).
+-- Answer:    alive; unknown (no such session, or somebody else's: the same answer).
+-- A session that was silent for long may have been taken for a ghost, and its keys parked: it un-parks them. From two minutes on, not five: a checker that reads the clock a moment after us
+-- must not find us gone while we believed that nobody could.
+-- Why SECURITY DEFINER: livewell_api has no table rights.
+CREATE OR REPLACE FUNCTION livewell.heartbeat_session(p_session uuid, p_user text DEFAULT NULL)
+RETURNS text
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = ''
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_now   pg_catalog.timestamptz := livewell.now();     -- before the lock: seen_at only grows, and the two minutes below leave room for a wait
+    v_user  pg_catalog.text := coalesce(p_user, 'session:' || p_session);
+    v_seen  pg_catalog.timestamptz;
+    v_types pg_catalog.text[];
+    v_keys  pg_catalog.text[];
+BEGIN
+    SELECT s.seen_at INTO v_seen FROM livewell.viewer_session s WHERE s.id = p_session AND s.user_id = v_user;
+    IF v_seen > v_now - interval '1 second' THEN
+        RETURN 'alive';
+    END IF;
+    UPDATE livewell.viewer_session s SET seen_at = greatest(s.seen_at, v_now) WHERE s.id = p_session AND s.user_id = v_user;
+    IF NOT FOUND THEN
+        RETURN 'unknown';
+    END IF;
+    IF v_seen < v_now - interval '2 minutes' THEN
+        SELECT array_agg(b.data_type), array_agg(b.key) INTO v_types, v_keys FROM livewell.subscription b WHERE b.session_id = p_session;
+        PERFORM livewell.unpark(v_types, v_keys, v_now);
+    END IF;
+    RETURN 'alive';
+END
+$$;
+COMMENT ON FUNCTION livewell.heartbeat_session IS 'Keeps a viewer session alive, and un-parks its keys if it was silent for long.';
+REVOKE ALL ON FUNCTION livewell.heartbeat_session FROM PUBLIC;

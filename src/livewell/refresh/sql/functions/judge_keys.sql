@@ -1,0 +1,29 @@
+-- How fresh each of these pairs is, in the order given; p_only: only those of one type.
+--
+-- Called by: subscribe, for all types at once, and type by type if that fails. Index: ledger_pkey, data_type_pkey.
+CREATE OR REPLACE FUNCTION livewell.judge_keys(p_types text[], p_keys text[], p_answers text[], p_now timestamptz, p_only text DEFAULT NULL)
+RETURNS TABLE (data_type text, key text, answer text, verdict text, wanted boolean, version bigint, status_version bigint, source_at timestamptz, fetched_at timestamptz, checked_at timestamptz,
+    age_seconds float8)
+LANGUAGE plpgsql
+STABLE
+SET search_path = ''
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT g.type, g.key, g.answer, CASE WHEN t.name IS NULL THEN 'stale' ELSE livewell.verdict(t, l, p_now) END,
+           g.answer = 'subscribed' AND t.name IS NOT NULL AND livewell.is_stale(t, l, p_now) AND coalesce(l.retry_at <= p_now, true),
+           l.version, l.status_version, l.source_at, l.fetched_at, l.checked_at, extract(epoch FROM p_now - l.checked_at)::double precision
+    FROM unnest(p_types, p_keys, p_answers) WITH ORDINALITY AS g (type, key, answer, place)
+    LEFT JOIN livewell.data_type t ON t.name = g.type LEFT JOIN livewell.ledger l ON l.data_type = g.type AND l.key = g.key
+    WHERE p_only IS NULL OR g.type = p_only
+    ORDER BY g.place;
+END
+$$;
+COMMENT ON FUNCTION livewell.judge_keys IS 'Verdict, ages and versions of many keys.';
+REVOKE ALL ON FUNCTION livewell.judge_keys FROM PUBLIC;

@@ -1,0 +1,54 @@
+-- Which of these locked keys are truly to be fetched now; those that are not get the due_at they should have had.
+--
+-- Called by: dispatch_due. due_at is an index, never a verdict: a key may have been stored, backed off or given another time to live since.
+-- A rule that cannot be computed counts as stale, and leaves a warning (R6, contract 4). Index: ledger_pkey, data_type_pkey.
+CREATE OR REPLACE FUNCTION livewell.ready_keys(p_types text[], p_keys text[], p_now timestamptz)
+RETURNS boolean[]
+LANGUAGE plpgsql
+SET search_path = ''
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_ready     boolean[];
+    v_dues      timestamptz[];
+    v_place     integer;
+    v_rows      record;
+BEGIN
+    <<together>>
+    BEGIN
+        -- Who waits for a read-through may have asked for a younger value than the time to live gives.
+        SELECT array_agg(l.due_at <= p_now AND coalesce(l.retry_at <= p_now, true)
+                         AND (livewell.is_stale(t, l, p_now) OR coalesce(l.demanded_at > p_now - interval '1 minute' AND l.checked_at < l.demanded_at, false)) ORDER BY g.place),
+               array_agg(livewell.next_due(t, l, p_now) ORDER BY g.place)
+        INTO v_ready, v_dues
+        FROM unnest(p_types, p_keys) WITH ORDINALITY AS g (name, key, place) JOIN livewell.data_type t ON t.name = g.name JOIN livewell.ledger l ON l.data_type = g.name AND l.key = g.key;
+    EXCEPTION WHEN others THEN
+        v_ready := NULL;
+        v_dues := NULL;
+        FOR v_rows IN
+            SELECT g.place, g.name, t AS type, l AS ledger
+            FROM unnest(p_types, p_keys) WITH ORDINALITY AS g (name, key, place) JOIN livewell.data_type t ON t.name = g.name JOIN livewell.ledger l ON l.data_type = g.name AND l.key = g.key
+        LOOP
+            <<alone>>
+            BEGIN
+                v_dues[v_rows.place] := livewell.next_due(v_rows.type, v_rows.ledger, p_now);
+                v_ready[v_rows.place] := v_dues[v_rows.place] <= p_now AND coalesce((v_rows.ledger).due_at <= p_now, false);
+            EXCEPTION WHEN others THEN
+                PERFORM livewell.warn('refresh.check', 'a check failed and counted as stale', v_rows.name || ': ' || SQLERRM);
+                v_ready[v_rows.place] := true;
+            END alone;
+        END LOOP;
+    END together;
+    IF false = ANY (v_ready) THEN
+        UPDATE livewell.ledger l SET due_at = g.due_at FROM unnest(p_types, p_keys, v_ready, v_dues) AS g (name, key, ready, due_at)
+        WHERE l.data_type = g.name AND l.key = g.key AND NOT g.ready AND l.due_at <= p_now;
+    END IF;
+    RETURN v_ready;
+END
+$$;
+COMMENT ON FUNCTION livewell.ready_keys IS 'Which of the given locked keys are stale and may be asked for now.';
+REVOKE ALL ON FUNCTION livewell.ready_keys FROM PUBLIC;

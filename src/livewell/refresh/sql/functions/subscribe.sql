@@ -1,0 +1,95 @@
+-- A client looks at these keys: remember it, make sure that they are kept fresh from now on, and say how fresh each is. Many pairs in one round trip (R3, R6).
+--
+-- Called by: servers and other clients. A key's pattern is checked by the caller; here only its length.
+-- p_max:     subscriptions that one user may have; pairs beyond it are refused, in the order given.
+-- Answer:    one row per distinct pair, in the order given. answer: subscribed; unknown_type; bad_key; capped; or, alone, unknown_session (no such session, or somebody else's: the same).
+--            wanted: it is stale and not backed off, so a nudge of refresh.due is worth sending.
+-- Isolation (contract 4): a type whose rule cannot be computed counts as stale, leaves a warning, and changes nothing for the others; nor does a type that does not exist.
+-- Locks, in this order as everywhere: session, viewer, ledger rows in key order (KEY SHARE, see unpark). Counting under the viewer's lock keeps the cap under races.
+-- Nothing is written per view beyond the subscription itself (contract 7): a key that is already due for somebody else is only share-locked.
+-- FIGURES
+-- Why SECURITY DEFINER: livewell_api has no table rights.
+CREATE OR REPLACE FUNCTION livewell.subscribe(p_session uuid, p_user text, p_types text[], p_keys text[], p_max integer DEFAULT 1000)
+RETURNS TABLE (data_type text, key text, answer text, verdict text, wanted boolean, version bigint, status_version bigint, source_at timestamptz, fetched_at timestamptz, checked_at timestamptz,
+    age_seconds float8)
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = ''
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_now       pg_catalog.timestamptz;
+    v_user      pg_catalog.text := coalesce(p_user, 'session:' || p_session);
+    v_types     pg_catalog.text[];      -- distinct pairs, in the order given
+    v_keys      pg_catalog.text[];
+    v_answers   pg_catalog.text[];
+    v_has       integer;
+    v_new       integer;
+    v_unknown   pg_catalog.text;
+BEGIN
+    IF coalesce(cardinality(p_keys), 0) > 1000 OR cardinality(p_types) IS DISTINCT FROM cardinality(p_keys) THEN
+        RAISE EXCEPTION '% types and % keys: at most 1000 pairs in one call', cardinality(p_types), cardinality(p_keys) USING ERRCODE = 'LW003';
+    END IF;
+    IF livewell.heartbeat_session(p_session, v_user) = 'alive' THEN
+        UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = p_session AND s.user_id = v_user;
+    END IF;
+    IF NOT FOUND THEN
+        answer := 'unknown_session';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    INSERT INTO livewell.viewer AS w (user_id) VALUES (v_user) ON CONFLICT (user_id) DO UPDATE SET subscriptions = w.subscriptions RETURNING w.subscriptions INTO v_has;
+    v_now := livewell.now();
+
+    SELECT array_agg(x.type ORDER BY x.place), array_agg(x.key ORDER BY x.place), array_agg(x.answer ORDER BY x.place), max(x.type) FILTER (WHERE x.answer = 'unknown_type')
+    INTO v_types, v_keys, v_answers, v_unknown FROM (
+        SELECT g.type, g.key, g.place,
+               CASE WHEN NOT EXISTS (SELECT FROM livewell.data_type t WHERE t.name = g.type) THEN 'unknown_type'
+                    WHEN coalesce(octet_length(g.key), 0) NOT BETWEEN 1 AND 200 THEN 'bad_key'
+                    WHEN EXISTS (SELECT FROM livewell.subscription b WHERE b.session_id = p_session AND b.data_type = g.type AND b.key = g.key) THEN 'subscribed'
+               END AS answer
+        FROM (SELECT u.type, u.key, min(u.place) AS place FROM unnest(p_types, p_keys) WITH ORDINALITY AS u (type, key, place) GROUP BY u.type, u.key) g) x;
+    IF v_unknown IS NOT NULL THEN
+        PERFORM livewell.warn('refresh.subscribe', 'a type that does not exist was asked for', v_unknown);
+    END IF;
+    -- What has no answer yet is new; the cap takes the first of them.
+    v_answers := ARRAY(
+        SELECT coalesce(a.answer, CASE WHEN count(*) FILTER (WHERE a.answer IS NULL) OVER (ORDER BY a.place) <= p_max - v_has THEN 'new' ELSE 'capped' END)
+        FROM unnest(v_answers) WITH ORDINALITY AS a (answer, place) ORDER BY a.place);
+    INSERT INTO livewell.subscription (session_id, data_type, key, user_id)
+    SELECT p_session, g.type, g.key, v_user FROM unnest(v_types, v_keys, v_answers) AS g (type, key, answer) WHERE g.answer = 'new'
+    ON CONFLICT (session_id, data_type, key) DO NOTHING;
+    GET DIAGNOSTICS v_new = ROW_COUNT;
+    IF v_new > 0 THEN
+        UPDATE livewell.viewer w SET subscriptions = w.subscriptions + v_new WHERE w.user_id = v_user;
+    END IF;
+    v_answers := array_replace(v_answers, 'new', 'subscribed');
+    PERFORM livewell.unpark(array_agg(g.type), array_agg(g.key), v_now) FROM unnest(v_types, v_keys, v_answers) AS g (type, key, answer) WHERE g.answer = 'subscribed' HAVING count(*) > 0;
+
+    <<together>>
+    BEGIN
+        RETURN QUERY SELECT * FROM livewell.judge_keys(v_types, v_keys, v_answers, v_now);
+    EXCEPTION WHEN others THEN
+        -- Some type is broken: one at a time, and what fails counts as stale.
+        FOR v_unknown IN SELECT DISTINCT n FROM unnest(v_types) AS n LOOP
+            <<alone>>
+            BEGIN
+                RETURN QUERY SELECT j.* FROM livewell.judge_keys(v_types, v_keys, v_answers, v_now, v_unknown) AS j;
+            EXCEPTION WHEN others THEN
+                PERFORM livewell.warn('refresh.check', 'a check failed and counted as stale', v_unknown || ': ' || SQLERRM);
+                RETURN QUERY
+                SELECT g.type, g.key, g.answer, 'stale', g.answer = 'subscribed', l.version, l.status_version, l.source_at, l.fetched_at, l.checked_at, NULL::double precision
+                FROM unnest(v_types, v_keys, v_answers) WITH ORDINALITY AS g (type, key, answer, place)
+                LEFT JOIN livewell.ledger l ON l.data_type = g.type AND l.key = g.key WHERE g.type = v_unknown ORDER BY g.place;
+            END alone;
+        END LOOP;
+    END together;
+END
+$$;
+COMMENT ON FUNCTION livewell.subscribe IS 'Subscribes a session to keys, un-parks them, and answers how fresh each is.';
+REVOKE ALL ON FUNCTION livewell.subscribe FROM PUBLIC;

@@ -1,0 +1,53 @@
+-- Make keys that somebody watches due again, if they are parked; keys that nobody ever asked for get their row.
+--
+-- Called by: subscribe, and heartbeat_session for a session that was silent for long. The caller has written that it watches, in this transaction, before.
+-- Index:     ledger_pkey.
+-- Race with parking (dispatch_due, race-tested): a key is parked by whoever holds its row FOR UPDATE and counted its viewers afterwards. KEY SHARE waits for that one, and then we see the
+-- key parked; or it comes first, and then the checker skips the row. Any weaker and a watched key sleeps for ever. KEY SHARE does not wait for other subscribers, nor for a store.
+-- Lock first, then read, then write, each in key order: two callers with overlapping keys never deadlock.
+-- A rule that cannot be computed counts as stale, so the key is due now (R6).
+CREATE OR REPLACE FUNCTION livewell.unpark(p_types text[], p_keys text[], p_now timestamptz)
+RETURNS integer
+LANGUAGE plpgsql
+SET search_path = ''
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_row   record;
+    v_due   timestamp with time zone;
+    v_woken integer := 0;
+BEGIN
+    INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at, wanted_at)
+    SELECT g.type, g.key, t.upstream, p_now, p_now, p_now
+    FROM (SELECT DISTINCT u.type, u.key FROM unnest(p_types, p_keys) AS u (type, key)) g JOIN livewell.data_type t ON t.name = g.type
+    WHERE NOT EXISTS (SELECT FROM livewell.ledger l WHERE l.data_type = t.name AND l.key = g.key)
+    ORDER BY g.type, g.key
+    ON CONFLICT (data_type, key) DO NOTHING;
+    PERFORM FROM (SELECT DISTINCT u.type, u.key FROM unnest(p_types, p_keys) AS u (type, key) ORDER BY 1, 2) g
+    JOIN livewell.ledger l ON l.data_type = g.type AND l.key = g.key
+    ORDER BY l.data_type, l.key FOR KEY SHARE OF l;
+    FOR v_row IN
+        SELECT l.data_type, l.key, t AS rule, l AS ledger
+        FROM (SELECT DISTINCT u.type, u.key FROM unnest(p_types, p_keys) AS u (type, key)) g
+        JOIN livewell.ledger l ON l.data_type = g.type AND l.key = g.key JOIN livewell.data_type t ON t.name = l.data_type
+        WHERE l.due_at IS NULL ORDER BY l.data_type, l.key
+    LOOP
+        <<attempt>>
+        BEGIN
+            v_due := livewell.next_due(v_row.rule, v_row.ledger, p_now);
+        EXCEPTION WHEN others THEN
+            PERFORM livewell.warn('refresh.check', 'a check failed and counted as stale', concat(v_row.data_type, ': ', SQLERRM));
+            v_due := p_now;
+        END attempt;
+        UPDATE livewell.ledger l SET due_at = v_due WHERE l.data_type = v_row.data_type AND l.key = v_row.key AND l.due_at IS NULL;
+        v_woken := v_woken + 1;
+    END LOOP;
+    RETURN v_woken;
+END
+$$;
+COMMENT ON FUNCTION livewell.unpark IS 'Makes parked keys due again; answers how many were parked.';
+REVOKE ALL ON FUNCTION livewell.unpark FROM PUBLIC;

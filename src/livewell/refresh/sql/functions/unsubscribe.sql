@@ -1,0 +1,37 @@
+-- A client no longer looks at these keys. Answers how many subscriptions ended; -1 when there is no such session, or it is somebody else's.
+--
+-- Called by: servers and other clients, many pairs in one round trip. Nothing is parked here: dispatch_due finds out when the key is next due.
+-- Locks: session, then viewer, as subscribe does.
+-- Why SECURITY DEFINER: livewell_api has no table rights.
+CREATE OR REPLACE FUNCTION livewell.unsubscribe(p_session uuid, p_user text, p_types text[], p_keys text[])
+RETURNS integer
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = ''
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+DECLARE
+    v_user  pg_catalog.text := coalesce(p_user, 'session:' || p_session);
+    v_n     integer;
+BEGIN
+    IF coalesce(cardinality(p_keys), 0) > 1000 OR cardinality(p_types) IS DISTINCT FROM cardinality(p_keys) THEN
+        RAISE EXCEPTION '% types and % keys: at most 1000 pairs in one call', cardinality(p_types), cardinality(p_keys) USING ERRCODE = 'LW003';
+    END IF;
+    IF livewell.heartbeat_session(p_session, v_user) = 'unknown' THEN
+        RETURN -1;
+    END IF;
+    UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = p_session AND s.user_id = v_user;
+    IF NOT FOUND THEN
+        RETURN -1;      -- swept at this moment
+    END IF;
+    DELETE FROM livewell.subscription b USING unnest(p_types, p_keys) AS g (type, key)
+    WHERE b.session_id = p_session AND b.data_type = g.type AND b.key = g.key;
+    GET DIAGNOSTICS v_n = ROW_COUNT;
+    UPDATE livewell.viewer w SET subscriptions = greatest(w.subscriptions - v_n, 0) WHERE w.user_id = v_user AND v_n > 0;
+    RETURN v_n;
+END
+$$;
+COMMENT ON FUNCTION livewell.unsubscribe IS 'Ends subscriptions of a session; answers how many there were, or -1 for an unknown session.';
+REVOKE ALL ON FUNCTION livewell.unsubscribe FROM PUBLIC;

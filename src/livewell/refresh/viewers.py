@@ -1,0 +1,114 @@
+"""Viewers: sessions, heartbeats and subscriptions, as Python calls them. The rules are in the SQL functions of the same names.
+
+A subscription that finds something stale wakes the due check at once; a viewer should not wait for its next turn.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from livewell.db import Database
+from livewell.queue.nudge import Nudger
+
+DUE = "refresh.due"  # the nudge that wakes the due check, and the name of its singleton
+SUBSCRIPTIONS_MAX = 1000  # of one user, unless told otherwise (R3)
+
+Answer = Literal["subscribed", "unknown_type", "bad_key", "capped"]
+Verdict = Literal["fresh", "stale", "lagging", "unverifiable", "missing", "failing"]
+Pair = tuple[str, str]
+
+_SUBSCRIBE = """
+SELECT data_type, key, answer, verdict, wanted, version, status_version, source_at, fetched_at, checked_at, age_seconds
+FROM livewell.subscribe(%s, %s, %s::text[], %s::text[], %s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What became of one pair, and how fresh it is. `wanted`: it is stale and may be asked for now."""
+
+    data_type: str
+    key: str
+    answer: Answer
+    verdict: Verdict
+    wanted: bool
+    version: int | None
+    status_version: int | None
+    source_at: datetime | None
+    fetched_at: datetime | None
+    checked_at: datetime | None
+    age_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownSession:
+    """No such session, or somebody else's: open a new one."""
+
+
+class Viewers:
+    """The subscription functions on one database. `fits(type, key)` is the key pattern of the registry; without one every key fits."""
+
+    def __init__(
+        self, database: Database, nudger: Nudger, *, fits: Callable[[str, str], bool] = lambda _type, _key: True
+    ) -> None:
+        self._database = database
+        self._nudger = nudger
+        self._fits = fits
+
+    async def open(
+        self, user: str | None = None, *, session: uuid.UUID | None = None
+    ) -> uuid.UUID | Literal["too_many", "refused"]:
+        """Open a session for a user, or for somebody anonymous; answers its id. With an id of your own the call may be repeated."""
+        session = session or uuid.uuid4()
+        answer = (await self._database.call("SELECT livewell.open_session(%s, %s)", (session, user)))[0][0]
+        return session if answer == "open" else answer
+
+    async def heartbeat(self, session: uuid.UUID, user: str | None = None) -> bool:
+        """A message came from the client; false when there is no such session, or it is somebody else's."""
+        rows = await self._database.call("SELECT livewell.heartbeat_session(%s, %s)", (session, user))
+        return bool(rows[0][0] == "alive")
+
+    async def close(self, session: uuid.UUID, user: str | None = None) -> bool:
+        """End a session and everything it watched; false as above."""
+        rows = await self._database.call("SELECT livewell.close_session(%s, %s)", (session, user))
+        return bool(rows[0][0] == "closed")
+
+    async def subscribe(
+        self,
+        session: uuid.UUID,
+        user: str | None,
+        pairs: Sequence[Pair],
+        *,
+        subscriptions_max: int = SUBSCRIPTIONS_MAX,
+    ) -> list[Watched] | UnknownSession:
+        """Watch (type, key) pairs, at most 1,000 in a call; answers for each distinct pair, those that do not fit their type's pattern last."""
+        fit = [pair for pair in pairs if self._fits(*pair)]
+        rows = await self._database.call(
+            _SUBSCRIBE, (session, user, [one for one, _ in fit], [key for _, key in fit], subscriptions_max)
+        )
+        if rows and rows[0][2] == "unknown_session":
+            return UnknownSession()
+        watched = [Watched(*row) for row in rows]
+        if any(one.wanted for one in watched):
+            self._nudger.nudge(DUE)
+        odd = dict.fromkeys(pair for pair in pairs if not self._fits(*pair))
+        nothing = (None, None, None, None, None, None)
+        return watched + [Watched(one, key, "bad_key", "missing", False, *nothing) for one, key in odd]  # noqa: FBT003 - a row
+
+    async def unsubscribe(self, session: uuid.UUID, user: str | None, pairs: Sequence[Pair]) -> int | UnknownSession:
+        """Stop watching pairs; answers how many were watched."""
+        rows = await self._database.call(
+            "SELECT livewell.unsubscribe(%s, %s, %s::text[], %s::text[])",
+            (session, user, [one for one, _ in pairs], [key for _, key in pairs]),
+        )
+        ended = int(rows[0][0])
+        return UnknownSession() if ended < 0 else ended
+
+    async def count(self, data_type: str, key: str) -> int:
+        """Distinct users who look at a key now, up to 1,000."""
+        rows = await self._database.call("SELECT livewell.count_viewers(%s, %s)", (data_type, key))
+        return int(rows[0][0])

@@ -1,0 +1,4 @@
+-- Who may do what with singletons. Re-applied when this file changes; skipped where roles cannot be created.
+GRANT SELECT, INSERT, UPDATE ON livewell.singleton TO livewell_worker;
+GRANT EXECUTE ON FUNCTION livewell.acquire_singleton, livewell.release_singleton, livewell.hold_singleton TO livewell_worker;
+GRANT SELECT ON livewell.singleton TO livewell_operate, livewell_readonly;
