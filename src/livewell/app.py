@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
@@ -31,6 +33,7 @@ from livewell.queue.handle import Options, Task
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition, define
 from livewell.queue.worker.worker import Worker
+from livewell.refresh.dispatcher import Dispatcher
 from livewell.refresh.reading import Reading
 from livewell.refresh.reads import Reads
 from livewell.refresh.refresher import KIND, QUEUES, Refresher
@@ -378,13 +381,14 @@ class Livewell:
         on_hang is called, in a thread, when a handler has blocked the event loop for two leases: only a new process helps then.
         """
         chosen = list(queues or [*sorted({definition.policy.queue for definition in self.tasks.values()}), QUEUES])
-        tasks, beside = self.tasks, []
+        tasks, beside = self.tasks, list[Callable[[], Awaitable[None]]]()
         if any(queue.startswith("refresh.") or queue == "*" for queue in chosen):
             refresher = Refresher(
                 self.database, self.nudger, outbound=Outbound.from_settings(self.settings), transforms=self._transforms
             )
             tasks = {**self.tasks, KIND: refresher.task}
-            beside = [refresher.run]
+            holder = name or f"{socket.gethostname()}:{os.getpid()}"
+            beside = [refresher.run, Dispatcher(self.database, self.nudger, holder=holder).run]
         return Worker(
             self.database,
             tasks,

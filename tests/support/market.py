@@ -149,7 +149,13 @@ class Market:
 
 @asynccontextmanager
 async def market(
-    settings: Settings, folder: Path, *, knobs: Knobs | None = None, symbols: int = 1000, limits: str = "", **changes: Any
+    settings: Settings,
+    folder: Path,
+    *,
+    knobs: Knobs | None = None,
+    symbols: int = 1000,
+    limits: str = "",
+    **changes: Any,
 ) -> AsyncIterator[Market]:
     """Simulator, app, upstream and the quote type."""
     os.environ[CREDENTIAL] = "test-key-of-the-simulator"

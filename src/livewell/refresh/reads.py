@@ -22,13 +22,11 @@ from livewell.queue.nudge import Nudger
 from livewell.refresh.changes import Changes, Follower
 from livewell.refresh.reading import Reading, reading_of
 from livewell.refresh.registry import Registry
+from livewell.refresh.viewers import DUE, UnknownSession, Viewers
 
 log = structlog.get_logger("livewell.watch")
 
-DUE = "refresh.due"
-
 _GET = "SELECT demand, queue, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value FROM livewell.read_through(%s, %s, %s, %s, %s)"
-_SUBSCRIBE = "SELECT key, answer, wanted FROM livewell.subscribe(%s, %s, %s::text[], %s::text[])"
 _DEMANDS = ("queued", "waiting", "due")
 _WAIT_SECONDS_MAX = 300.0
 _KEY_BYTES_MAX = 200
@@ -60,6 +58,7 @@ class Reads:
         self._nudger = nudger
         self._settings = database.settings
         self._registry = Registry(database.call)
+        self._viewers = Viewers(database, nudger)
         self.changes = Changes(database, nudger)
 
     async def close(self) -> None:
@@ -139,40 +138,33 @@ class Reads:
             await self._leave(viewer)
 
     async def _subscribe(self, viewer: _Viewer) -> None:
-        opened = await self._database.call("SELECT livewell.open_session(%s, %s)", (viewer.session, viewer.user))
-        if opened[0][0] != "open":
+        opened = await self._viewers.open(viewer.user, session=viewer.session)
+        if opened != viewer.session:
             raise LivewellError(f"user {viewer.user!r} has too many sessions: close some, or wait five minutes")
-        wanted = False
         for start in range(0, len(viewer.pairs), _SUBSCRIBE_KEYS_MAX):
             page = viewer.pairs[start : start + _SUBSCRIBE_KEYS_MAX]
-            rows = await self._database.call(
-                _SUBSCRIBE, (viewer.session, viewer.user, [kind for kind, _ in page], [key for _, key in page])
-            )
-            refused = [(key, answer) for key, answer, _ in rows if answer != "subscribed"]
+            watched = await self._viewers.subscribe(viewer.session, viewer.user, page)
+            if isinstance(watched, UnknownSession):
+                raise LivewellError("the session was closed while it was opened; watch again")
+            refused = [one for one in watched if one.answer != "subscribed"]
             if refused:
                 raise LivewellError(
-                    f"cannot watch {refused[0][0]}: {refused[0][1]} ({len(refused)} of {len(page)} keys)"
+                    f"cannot watch {refused[0].key}: {refused[0].answer} ({len(refused)} of {len(page)} keys)"
                 )
-            wanted = wanted or any(row[2] for row in rows)
-        if wanted:
-            self._nudger.nudge(DUE)
 
     async def _beat(self, viewer: _Viewer) -> None:
         """Say that we are still here; only this moves last-seen. A session that was swept meanwhile is opened again."""
         while True:
             await asyncio.sleep(self._settings.viewer_heartbeat_seconds * random.uniform(0.9, 1.0))  # noqa: S311 - jitter
             try:
-                rows = await self._database.call(
-                    "SELECT livewell.heartbeat_session(%s, %s)", (viewer.session, viewer.user)
-                )
-                if rows[0][0] != "alive":
+                if not await self._viewers.heartbeat(viewer.session, viewer.user):
                     await self._subscribe(viewer)
             except LivewellError as error:
                 log.warning("heartbeat failed", error=str(error))  # five minutes may pass before it matters
 
     async def _leave(self, viewer: _Viewer) -> None:
         try:
-            await self._database.call("SELECT livewell.close_session(%s, %s)", (viewer.session, viewer.user))
+            await self._viewers.close(viewer.session, viewer.user)
         except DatabaseError as error:
             log.warning("could not say goodbye; the session counts for five more minutes", error=str(error))
 
