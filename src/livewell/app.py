@@ -12,7 +12,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
@@ -361,7 +361,7 @@ class Livewell:
         keys: Sequence[str],
         *,
         user: str | None = None,
-    ) -> AsyncIterator[Reading]:
+    ) -> AsyncGenerator[Reading, None]:
         """First the current state of each key, then every change: `async for reading in app.watch("quote", ["AAPL", "MSFT"]): …`.
 
         While it is followed it is a viewer, and what it watches is kept fresh. Only the latest state of a key is given, never a backlog.

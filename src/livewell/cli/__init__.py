@@ -14,6 +14,8 @@ COMMANDS = (
     Entry("worker", "livewell.cli.worker", "Run"),
     Entry("migrate", "livewell.cli.migrate", "Run"),
     Entry("types", "livewell.cli.types", "Fresh data"),
+    Entry("get", "livewell.cli.get", "Fresh data"),
+    Entry("watch", "livewell.cli.watch", "Fresh data"),
     Entry("queues", "livewell.cli.queues", "Look and mend"),
     Entry("jobs", "livewell.cli.jobs", "Look and mend"),
     Entry("dead", "livewell.cli.dead", "Look and mend"),

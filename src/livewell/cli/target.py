@@ -1,4 +1,4 @@
-"""Find the app a command is to run: `module:attribute`, from the argument, LIVEWELL_APP or livewell.toml."""
+"""Find the app a command is to run: `module:attribute`, from the argument, LIVEWELL_APP or livewell.toml; without any, the one that has no tasks and only refreshes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,12 @@ if TYPE_CHECKING:
 
 _SHAPE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _SHOWN_MAX = 8
+PLAIN = "livewell.apps.plain:app"
 
 
 def chosen_target(given: str | None, settings: Settings) -> str:
     """What the user said, wherever they said it."""
-    target = given or settings.app
-    if target is None:
-        raise ConfigurationError(
-            "which app? Give it as module:attribute (shop.jobs:app), or set LIVEWELL_APP, or app in livewell.toml"
-        )
-    return target
+    return given or settings.app or PLAIN
 
 
 def load_app(target: str) -> Livewell:

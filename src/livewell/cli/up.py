@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def up(*, target: str | None, queues: tuple[str, ...], slots: int | None, as_json: bool) -> None:
     """Run everything in one process: database, schema, worker.
 
-    APP is module:attribute, for example shop.jobs:app (or LIVEWELL_APP, or app in livewell.toml).
+    APP is module:attribute, for example shop.jobs:app (or LIVEWELL_APP, or app in livewell.toml); without one only refreshes are done.
     """
     from livewell import logs  # noqa: PLC0415 - heavy
     from livewell.app import database_address  # noqa: PLC0415 - heavy
@@ -50,7 +50,7 @@ def _say(
 ) -> None:
     from livewell.redact import mask_url  # noqa: PLC0415 - heavy
 
-    worked = list(queues) or sorted({definition.policy.queue for definition in app.tasks.values()})
+    worked = list(queues) or [*sorted({definition.policy.queue for definition in app.tasks.values()}), "refresh.*"]
     embedded = app.settings.database_url is None
     if as_json:
         print_json(
@@ -69,7 +69,7 @@ def _say(
             "database": f"{mask_url(address)} ({'embedded; look inside with: livewell db psql' if embedded else 'DATABASE_URL'})",
             "schema": f"release {report.version}"
             + (f", {len(report.applied)} files applied" if report.applied else ", current"),
-            "app": f"{target}: {', '.join(sorted(app.tasks))}",
+            "app": f"{target}: {', '.join(sorted(app.tasks)) or 'no tasks, refreshes only'}",
             "queues": ", ".join(worked),
             "stop": "Ctrl-C" + ("; the database goes on, until: livewell db stop" if embedded else ""),
         }

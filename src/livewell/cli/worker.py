@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 RELEASE_SECONDS = 12.0  # after the grace: handlers are cancelled, results sent, the lease given back, each bounded
 
 APP = click.argument("target", metavar="[APP]", required=False)
-QUEUES = click.option("--queue", "queues", multiple=True, metavar="NAME", help="Work only this queue; may be repeated.")
+QUEUES = click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    metavar="NAME",
+    help="Work only this queue; may be repeated. refresh.* stands for all refreshes, refresh.fmp.slow for one pool.",
+)
 SLOTS = click.option(
     "--slots", type=click.IntRange(1, 1000), metavar="N", help="Jobs at once per process (LIVEWELL_WORKER_SLOTS)."
 )
@@ -58,9 +64,9 @@ def worker(
     name: str | None,
     leash: bool,
 ) -> None:
-    """Run an app's tasks until stopped.
+    """Run an app's tasks until stopped, and refresh what is watched.
 
-    APP is module:attribute, for example shop.jobs:app (or LIVEWELL_APP, or app in livewell.toml). The schema must be up to date: livewell migrate.
+    APP is module:attribute, for example shop.jobs:app (or LIVEWELL_APP, or app in livewell.toml); without one only refreshes are done. The schema must be up to date: livewell migrate.
 
     SIGTERM or Ctrl-C: claims nothing more and lets running jobs finish (LIVEWELL_GRACE_SECONDS). Once more: hands them back at once. A third time: ends on the spot.
     """
@@ -81,12 +87,9 @@ def worker(
 def check_queues(app: Livewell, target: str, queues: Sequence[str]) -> None:
     """A misspelt queue would make a worker that idles for ever."""
     known = sorted({definition.policy.queue for definition in app.tasks.values()})
-    if not known:
-        raise ConfigurationError(
-            f"APP {target} declares no tasks: decorate a function with @app.task(), and import its module there"
-        )
     for queue in queues:
-        if queue not in known:
+        # A type may be applied later, so any queue of refreshes will do; a beginning and a star stand for many.
+        if queue not in known and not queue.startswith("refresh."):
             raise ConfigurationError(
                 f"--queue {queue}: no task of {target} uses it; its queues are: {', '.join(known)}"
             )

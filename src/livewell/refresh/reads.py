@@ -10,7 +10,7 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -111,7 +111,7 @@ class Reads:
 
     # -- watch -------------------------------------------------------------------------------------------------------
 
-    async def watch(self, kind: str, keys: Sequence[str], *, user: str | None = None) -> AsyncIterator[Reading]:
+    async def watch(self, kind: str, keys: Sequence[str], *, user: str | None = None) -> AsyncGenerator[Reading, None]:
         """First the current state of each key, then every change, until the caller stops."""
         distinct = [] if isinstance(keys, str) else list(dict.fromkeys(keys))
         if not 1 <= len(distinct) <= self._settings.watch_keys_max:
