@@ -37,7 +37,15 @@ class StoreSession(RefreshSession):
 
     # -- jobs --------------------------------------------------------------------------------------------------------
 
-    def ask(self, *keys: str, of: str = TYPE, version: int = 1, call_key: str | None = None, **columns: Any) -> None:
+    def ask(
+        self,
+        *keys: str,
+        of: str = TYPE,
+        version: int = 1,
+        call_key: str | None = None,
+        queue: str = QUEUE,
+        **columns: Any,
+    ) -> None:
         """Enqueue refreshes, with the ledger rows they are about."""
         for key in keys:
             if not self.rows("SELECT 1 FROM livewell.ledger WHERE data_type = %s AND key = %s", of, key):
@@ -45,7 +53,7 @@ class StoreSession(RefreshSession):
         given = [
             {
                 "id": job,
-                "queue": QUEUE,
+                "queue": queue,
                 "kind": KIND,
                 "payload": {"type": of, "key": key, "version": version},
                 "unique_key": f"{of}:{key}",
