@@ -25,7 +25,7 @@ BUFFER_BYTES_MAX = 8_000_000
 HANG_SECONDS_MAX = 3_600.0  # silence is bounded by the client's leave, and by this
 DRIPS_PER_SECOND_MAX = 20
 LINGER_ZERO = struct.pack("ii", 1, 0)  # close() then sends RST instead of FIN
-MALFORMED = Request("", "", {}, "", gzip=False, keep_alive=False, call_id="", body=b"")
+MALFORMED = Request("", "", {}, "", gzip=False, keep_alive=False, call_id="", if_none_match="", body=b"")
 
 
 class Connection(asyncio.Protocol):

@@ -47,6 +47,10 @@ class Knobs:
     latency_seconds: float = 0.0
     latency_jitter_seconds: float = 0.0  # up to so much more, drawn from the seed
 
+    # ── what FMP does not document, and others do ──
+    etags: bool = False  # true answers carry an ETag, and 304 answers who has it
+    rate_headers: bool = False  # X-RateLimit-*, and Retry-After on the limit's 429
+
     # ── what goes wrong ──
     faults: dict[str, float] = field(default_factory=dict)  # fault or family → share of the answers
     confined: tuple[Confined, ...] = ()
