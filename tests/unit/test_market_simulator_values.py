@@ -7,7 +7,7 @@ from collections import Counter
 import orjson
 import pytest
 
-from livewell.apps.market.simulator import ACCOUNT_WALLS, FAMILIES, FAULTS, Knobs, hostile
+from livewell.apps.market.simulator import ACCOUNT_WALLS, FAMILIES, FAULTS, STOPPING, Knobs, hostile
 from livewell.apps.market.simulator.dataset import DATASETS, PATHS, rows_of
 from livewell.apps.market.simulator.dealer import Dealer
 from livewell.apps.market.simulator.fault import FaultRefused
@@ -140,6 +140,15 @@ def test_the_members_of_a_family_take_turns() -> None:
     dealer = Dealer({"rate_wall": 0.5}, seed=1)
     dealt = [fault.name for _ in range(60) if (fault := dealer.deal(("time", "number")))]
     assert Counter(dealt[:24]) == {fault.name: 4 for fault in FAMILIES["rate_wall"]}
+
+
+def test_faults_that_stop_a_client_can_be_left_out() -> None:
+    """The rest of the family takes their turns, and the family's share stays."""
+    shares = hostile(without=ACCOUNT_WALLS)
+    dealer = Dealer(shares, seed=1, never=STOPPING)
+    fired = Counter(fault.name for _ in range(300) if (fault := dealer.deal(("time", "number"))))
+    assert not set(fired) & set(STOPPING)
+    assert min(sum(fired[fault.name] for fault in FAMILIES[family]) for family in shares) >= 10
 
 
 def test_shares_that_make_no_sense_are_refused() -> None:

@@ -68,7 +68,8 @@ class Clerk:
 
     def _deal(self) -> None:
         self._locked = frozenset(self.knobs.locked_symbols)
-        self._dealer = Dealer(self.knobs.faults, self.market.seed) if self.knobs.faults else None
+        faults, never = self.knobs.faults, self.knobs.never
+        self._dealer = Dealer(faults, self.market.seed, never) if faults else None
         self._confined = [(rule, Dealer(rule.faults, self.market.seed + 1)) for rule in self.knobs.confined]
 
     # ── calls ──

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from livewell.apps.market.simulator.fault import check_faults
+from livewell.apps.market.simulator.fault import FAULTS, check_faults
 from livewell.errors import LivewellError
 
 __all__ = ["Confined", "Knobs", "KnobsRefused"]
@@ -53,6 +53,7 @@ class Knobs:
 
     # ── what goes wrong ──
     faults: dict[str, float] = field(default_factory=dict)  # fault or family → share of the answers
+    never: tuple[str, ...] = ()  # faults that are left out when their family's turn comes
     confined: tuple[Confined, ...] = ()
     drip_bytes_per_second: float = 20.0
     huge_bytes: int = 200_000_000
@@ -74,6 +75,10 @@ class Knobs:
 
     def __post_init__(self) -> None:
         check_faults(self.faults)
+        for name in self.never:
+            if name not in FAULTS:
+                msg = f"never={name!r}: it names single faults: {', '.join(FAULTS)}"
+                raise KnobsRefused(msg)
         for name, low, high in RANGES:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not low <= value <= high):
