@@ -83,8 +83,7 @@ class Connection(asyncio.Protocol):
             try:
                 request = parse(self._buffer)
             except RequestRefused:
-                self._serve(MALFORMED, refusal("malformed", "malformed"), ())
-                self._close()
+                self._serve(MALFORMED, refusal("malformed", "malformed"), ())  # it says close, so this was the last
                 return
             if request is None:
                 return
@@ -139,7 +138,10 @@ class Connection(asyncio.Protocol):
         """Write down how it ended, also when it was cancelled before its first step; then go on reading."""
         self._server.tasks.discard(task)
         self._task = None
-        how = ("client_left" if self._lost else "stopped") if task.cancelled() else task.result()
+        if task.cancelled():
+            how = "client_left" if self._lost else "stopped"
+        else:
+            how = task.result() if task.exception() is None else f"failed: {task.exception()!r}"
         left = 0 if self._lost else self._transport.get_write_buffer_size()
         # An answer's end is the instant before its last bytes were handed over: after it the client may call again,
         # and the two calls would seem to overlap.
