@@ -188,6 +188,14 @@ def test_prices_move_by_the_tick_and_stand_still_while_the_exchange_is_closed(fm
     assert datetime.fromtimestamp(row["timestamp"], UTC).weekday() < 5
 
 
+def test_its_clock_can_travel(fmp: Client) -> None:
+    """Source times and the log's wall clock move together, so that a test with a virtual clock can use both."""
+    fmp.turn(clock_shift_seconds=86_400 * 30)
+    [row] = fmp.get("/stable/quote?symbol=AAPL").rows
+    ahead = [row["timestamp"] - time.time(), fmp.events()[-1]["wall"] - time.time()]
+    assert all(86_400 * 30 - 60 < seconds < 86_400 * 30 + 60 for seconds in ahead)
+
+
 # ── refusals ──
 
 
@@ -228,7 +236,10 @@ def test_calls_above_the_limit_are_refused_per_credential(fmp: Client) -> None:
 def test_the_bandwidth_wall_stands_after_the_bytes_are_used(fmp: Client) -> None:
     """Thirty days' bytes, of which some can be said to be used already."""
     key = f"wide-{time.monotonic_ns()}"
-    fmp.turn(bandwidth_bytes_max=1_000_000, bandwidth_bytes_used=999_000)
+    fmp.turn(tick_seconds=86_400)
+    fmp.get("/stable/quote?symbol=AAPL")
+    size = fmp.events()[-1]["bytes"]
+    fmp.turn(bandwidth_bytes_max=1_000_000, bandwidth_bytes_used=1_000_000 - size * 5 // 2)
     answers = [fmp.get("/stable/quote?symbol=AAPL", key=key) for _ in range(4)]
     assert [answer.status for answer in answers] == [200, 200, 200, 429]
     assert answers[-1].message.startswith("Bandwidth Limit Reach . Please upgrade your plan")

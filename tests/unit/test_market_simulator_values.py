@@ -163,6 +163,12 @@ def test_shares_that_make_no_sense_are_refused() -> None:
         Knobs().changed({"tick": 1})
     with pytest.raises(KnobsRefused, match="tick_seconds=0"):
         Knobs(tick_seconds=0)
+    with pytest.raises(KnobsRefused, match="locked_symbols: a list"):
+        Knobs().changed({"locked_symbols": "TSLA"})
+    with pytest.raises(KnobsRefused, match="sessions='no'"):
+        Knobs().changed({"sessions": "no"})
+    with pytest.raises(KnobsRefused, match="wrong type"):
+        Knobs().changed({"calls_max": "many"})
     assert set(hostile(without=ACCOUNT_WALLS)) == set(FAMILIES) - set(ACCOUNT_WALLS)
     assert len(FAULTS) == sum(len(faults) for faults in FAMILIES.values())
 

@@ -3,7 +3,6 @@
 call ──▶ legacy path, key, suspended, limit, bandwidth, path, parameter, plan ──▶ fault due? ──▶ rows, or [] for the unknown
 """
 
-import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -211,7 +210,6 @@ class Clerk:
             "answers": others,
             "faults": faults,
             "families": dict(families),
-            "wall": time.time(),
         }
 
 

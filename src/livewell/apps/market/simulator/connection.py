@@ -90,14 +90,14 @@ class Connection(asyncio.Protocol):
             if request.path.startswith("/_"):
                 self._order(request)
                 continue
-            wall = time.time()
+            wall = self._server.wall()
             answer, symbols = self._server.clerk.answer(request, self._at_ns, wall)
             self._serve(request, answer, symbols, wall)
 
     def _serve(self, request: Request, answer: Answer, symbols: tuple[str, ...], wall: float | None = None) -> None:
         server = self._server
         knobs = server.clerk.knobs
-        wall = time.time() if wall is None else wall
+        wall = server.wall() if wall is None else wall
         delay = knobs.latency_seconds
         if knobs.latency_jitter_seconds:
             delay += server.random.random() * knobs.latency_jitter_seconds
