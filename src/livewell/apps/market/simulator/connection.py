@@ -28,6 +28,10 @@ LINGER_ZERO = struct.pack("ii", 1, 0)  # close() then sends RST instead of FIN
 MALFORMED = Request("", "", {}, "", gzip=False, keep_alive=False, call_id="", if_none_match="", body=b"")
 
 
+class _ClientLeft(Exception):
+    """Nobody is there to answer any more."""
+
+
 class Connection(asyncio.Protocol):
     """One client."""
 
@@ -132,7 +136,10 @@ class Connection(asyncio.Protocol):
         """Send an answer the way its fault wants, and say what became of it."""
         if delay:
             await asyncio.sleep(delay)
-        return await self._send(request, answer)
+        try:
+            return await self._send(request, answer)
+        except _ClientLeft:
+            return "client_left"
 
     def _over(self, number: int, request: Request, task: asyncio.Task[str]) -> None:
         """Write down how it ended, also when it was cancelled before its first step; then go on reading."""
@@ -163,6 +170,7 @@ class Connection(asyncio.Protocol):
                 await self._write(head(answer, None, packed=False, keep_alive=request.keep_alive))
                 for piece in huge_pieces(self._server.clerk.knobs.huge_bytes):
                     await self._write(piece)
+                    await asyncio.sleep(0)  # others want their turn
                 return "sent"
         body, packed = answer.content(accepts_gzip=request.gzip)
         if answer.delivery == "bomb":
@@ -188,6 +196,9 @@ class Connection(asyncio.Protocol):
 
     async def _write(self, data: bytes) -> None:
         await self._writable.wait()
+        if self._transport.is_closing():
+            # Known before connection_lost is called; without this a body of 200 MB would be written into nothing.
+            raise _ClientLeft
         self._sent_ns = time.monotonic_ns()
         self._transport.write(data)
         self._sent += len(data)
