@@ -9,7 +9,7 @@ Read simulator.py (what a demo does), knobs.py and fault.py (what can be turned)
 is request → clerk → connection; the data is market → quote, profile, statement, earnings, history, news → dataset.
 """
 
-from livewell.apps.market.simulator.fault import ACCOUNT_WALLS, FAMILIES, FAULTS, hostile
+from livewell.apps.market.simulator.fault import ACCOUNT_WALLS, FAMILIES, FAULTS, STOPPING, hostile
 from livewell.apps.market.simulator.knobs import Confined, Knobs
 from livewell.apps.market.simulator.request import credential_name
 from livewell.apps.market.simulator.simulator import Simulator, SimulatorFailed
@@ -18,6 +18,7 @@ __all__ = [
     "ACCOUNT_WALLS",
     "FAMILIES",
     "FAULTS",
+    "STOPPING",
     "Confined",
     "Knobs",
     "Simulator",

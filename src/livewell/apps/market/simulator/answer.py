@@ -42,7 +42,7 @@ class Answer:
 
     def content(self, *, accepts_gzip: bool) -> tuple[bytes, bool]:
         """Give the body as it goes out, and whether it is gzipped; level 1, as a busy server would."""
-        if not accepts_gzip:
+        if not accepts_gzip or not self.body:
             return self.body, False
         if not self.packed:
             self.packed = gzip.compress(self.body, 1, mtime=0)
@@ -73,6 +73,8 @@ def head(answer: Answer, length: int | None, *, packed: bool, keep_alive: bool) 
     lines = _first_lines(answer.status, answer.content_type, packed=packed, keep_alive=keep_alive)
     if answer.headers:
         lines += "".join(f"{name}: {value}\r\n" for name, value in answer.headers).encode("latin-1")
+    if answer.status == HTTPStatus.NOT_MODIFIED:
+        return lines + b"\r\n"
     if length is None:
         return lines + b"Transfer-Encoding: chunked\r\n\r\n"
     return lines + b"Content-Length: %d\r\n\r\n" % length

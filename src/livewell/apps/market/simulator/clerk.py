@@ -3,9 +3,9 @@
 call ──▶ legacy path, key, suspended, limit, bandwidth, path, parameter, plan ──▶ fault due? ──▶ rows, or [] for the unknown
 """
 
-import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -67,7 +67,8 @@ class Clerk:
 
     def _deal(self) -> None:
         self._locked = frozenset(self.knobs.locked_symbols)
-        self._dealer = Dealer(self.knobs.faults, self.market.seed) if self.knobs.faults else None
+        faults, never = self.knobs.faults, self.knobs.never
+        self._dealer = Dealer(faults, self.market.seed, never) if faults else None
         self._confined = [(rule, Dealer(rule.faults, self.market.seed + 1)) for rule in self.knobs.confined]
 
     # ── calls ──
@@ -75,17 +76,35 @@ class Clerk:
     def answer(self, request: Request, at_ns: int, wall: float) -> tuple[Answer, tuple[str, ...]]:
         """Decide one call; also the symbols that it asked for."""
         symbols = asked(request.path, request.query) if request.path in PATHS else None
-        refused = self._refused(request, symbols, at_ns, wall)
-        if refused is not None:
-            return refused, symbols or ()
-        if symbols is None:
-            raise AssertionError
+        answer = self._refused(request, symbols, at_ns, wall)
+        if answer is None:
+            if symbols is None:
+                raise AssertionError
+            answer = self._answer(request, symbols, wall)
+        if self.knobs.rate_headers and self.knobs.calls_max is not None:
+            answer = replace(answer, headers=(*answer.headers, *self._rate_headers(request, answer, at_ns)))
+        return answer, symbols or ()
+
+    def _answer(self, request: Request, symbols: tuple[str, ...], wall: float) -> Answer:
         answer = self._true(request, symbols, wall)
-        if answer.kind == "ok":
-            fault = self._fault(request, symbols)
-            if fault is not None:
-                answer = spoil(fault, self._case(request, symbols, wall))
-        return answer, symbols
+        if answer.kind != "ok":
+            return answer
+        fault = self._fault(request, symbols)
+        if fault is not None:
+            return spoil(fault, self._case(request, symbols, wall))
+        if not self.knobs.etags:
+            return answer
+        etag = f'"{answer.digest}"'
+        if request.if_none_match == etag:
+            return replace(answer, kind="not_modified", status=304, body=b"", packed=b"", headers=(("ETag", etag),))
+        return replace(answer, headers=(("ETag", etag),))
+
+    def _rate_headers(self, request: Request, answer: Answer, at_ns: int) -> tuple[tuple[str, str], ...]:
+        calls_max = self.knobs.calls_max or 0
+        free = str(self.window.free_in_seconds(request.credential, at_ns, self.knobs.window_seconds))
+        left = str(self.window.left(request.credential, calls_max))
+        told = (("X-RateLimit-Limit", str(calls_max)), ("X-RateLimit-Remaining", left), ("X-RateLimit-Reset", free))
+        return (*told, ("Retry-After", free)) if answer.kind == "limit" else told
 
     def _refused(self, request: Request, symbols: tuple[str, ...] | None, at_ns: int, wall: float) -> Answer | None:
         kind = self._account_refusal(request, at_ns, wall)
@@ -191,7 +210,6 @@ class Clerk:
             "answers": others,
             "faults": faults,
             "families": dict(families),
-            "wall": time.time(),
         }
 
 

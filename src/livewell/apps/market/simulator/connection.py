@@ -25,7 +25,11 @@ BUFFER_BYTES_MAX = 8_000_000
 HANG_SECONDS_MAX = 3_600.0  # silence is bounded by the client's leave, and by this
 DRIPS_PER_SECOND_MAX = 20
 LINGER_ZERO = struct.pack("ii", 1, 0)  # close() then sends RST instead of FIN
-MALFORMED = Request("", "", {}, "", gzip=False, keep_alive=False, call_id="", body=b"")
+MALFORMED = Request("", "", {}, "", gzip=False, keep_alive=False, call_id="", if_none_match="", body=b"")
+
+
+class _ClientLeft(Exception):
+    """Nobody is there to answer any more."""
 
 
 class Connection(asyncio.Protocol):
@@ -83,22 +87,21 @@ class Connection(asyncio.Protocol):
             try:
                 request = parse(self._buffer)
             except RequestRefused:
-                self._serve(MALFORMED, refusal("malformed", "malformed"), ())
-                self._close()
+                self._serve(MALFORMED, refusal("malformed", "malformed"), ())  # it says close, so this was the last
                 return
             if request is None:
                 return
             if request.path.startswith("/_"):
                 self._order(request)
                 continue
-            wall = time.time()
+            wall = self._server.wall()
             answer, symbols = self._server.clerk.answer(request, self._at_ns, wall)
             self._serve(request, answer, symbols, wall)
 
     def _serve(self, request: Request, answer: Answer, symbols: tuple[str, ...], wall: float | None = None) -> None:
         server = self._server
         knobs = server.clerk.knobs
-        wall = time.time() if wall is None else wall
+        wall = server.wall() if wall is None else wall
         delay = knobs.latency_seconds
         if knobs.latency_jitter_seconds:
             delay += server.random.random() * knobs.latency_jitter_seconds
@@ -133,13 +136,19 @@ class Connection(asyncio.Protocol):
         """Send an answer the way its fault wants, and say what became of it."""
         if delay:
             await asyncio.sleep(delay)
-        return await self._send(request, answer)
+        try:
+            return await self._send(request, answer)
+        except _ClientLeft:
+            return "client_left"
 
     def _over(self, number: int, request: Request, task: asyncio.Task[str]) -> None:
         """Write down how it ended, also when it was cancelled before its first step; then go on reading."""
         self._server.tasks.discard(task)
         self._task = None
-        how = ("client_left" if self._lost else "stopped") if task.cancelled() else task.result()
+        if task.cancelled():
+            how = "client_left" if self._lost else "stopped"
+        else:
+            how = task.result() if task.exception() is None else f"failed: {task.exception()!r}"
         left = 0 if self._lost else self._transport.get_write_buffer_size()
         # An answer's end is the instant before its last bytes were handed over: after it the client may call again,
         # and the two calls would seem to overlap.
@@ -161,6 +170,7 @@ class Connection(asyncio.Protocol):
                 await self._write(head(answer, None, packed=False, keep_alive=request.keep_alive))
                 for piece in huge_pieces(self._server.clerk.knobs.huge_bytes):
                     await self._write(piece)
+                    await asyncio.sleep(0)  # others want their turn
                 return "sent"
         body, packed = answer.content(accepts_gzip=request.gzip)
         if answer.delivery == "bomb":
@@ -186,6 +196,9 @@ class Connection(asyncio.Protocol):
 
     async def _write(self, data: bytes) -> None:
         await self._writable.wait()
+        if self._transport.is_closing():
+            # Known before connection_lost is called; without this a body of 200 MB would be written into nothing.
+            raise _ClientLeft
         self._sent_ns = time.monotonic_ns()
         self._transport.write(data)
         self._sent += len(data)

@@ -6,6 +6,7 @@ due together waits for the next call; what cannot be done to this call's data (n
 
 import heapq
 from collections import Counter
+from collections.abc import Collection
 
 from livewell.apps.market.simulator.fault import Fault, members
 from livewell.apps.market.simulator.noise import code_of, unit
@@ -18,12 +19,13 @@ LOOKED_AT_MAX = 8
 class Dealer:
     """The faults of one set of shares, in the order in which they fall due."""
 
-    def __init__(self, shares: dict[str, float], seed: int) -> None:
+    def __init__(self, shares: dict[str, float], seed: int, never: Collection[str] = ()) -> None:
         self._shares = dict(shares)
         self._codes = {name: code_of(seed, name) for name in shares}
+        self._members = {name: [fault for fault in members(name) if fault.name not in never] for name in shares}
         self._fired: Counter[str] = Counter()
         self._calls = 0
-        self._due = [(self._place(name, 0), name) for name in shares]
+        self._due = [(self._place(name, 0), name) for name in shares if self._members[name]]
         heapq.heapify(self._due)
 
     def deal(self, has: tuple[str, ...]) -> Fault | None:
@@ -45,7 +47,7 @@ class Dealer:
 
     def _member(self, name: str, has: tuple[str, ...]) -> Fault | None:
         """Whose turn it is; one that does not suit gives its turn to the next."""
-        choices = members(name)
+        choices = self._members[name]
         start = self._fired[name]
         turns = (choices[(start + step) % len(choices)] for step in range(len(choices)))
         return next((fault for fault in turns if not fault.needs or fault.needs in has), None)

@@ -9,7 +9,18 @@ from typing import NamedTuple
 
 from livewell.errors import LivewellError
 
-__all__ = ["FAMILIES", "FAULTS", "HOSTILE_CALLS", "Fault", "FaultRefused", "check_faults", "hostile", "members"]
+__all__ = [
+    "ACCOUNT_WALLS",
+    "FAMILIES",
+    "FAULTS",
+    "HOSTILE_CALLS",
+    "STOPPING",
+    "Fault",
+    "FaultRefused",
+    "check_faults",
+    "hostile",
+    "members",
+]
 
 
 class FaultRefused(LivewellError):
@@ -65,6 +76,11 @@ FAULTS = {
 }
 FAMILIES = {family: tuple(FAULTS[name] for name in names) for family, names in _FAMILIES.items()}
 HOSTILE_CALLS = 300
+ACCOUNT_WALLS = ("bandwidth_wall", "account")  # families whose every member is about the whole account
+STOPPING = (
+    *("bandwidth", "suspended", "invalid_key", "legacy_path"),
+    *("rate_huge", "entitlement_path", "exclusive", "limited_symbols"),
+)
 
 
 def members(name: str) -> tuple[Fault, ...]:
@@ -96,17 +112,14 @@ def hostile(*, calls: int = HOSTILE_CALLS, each: int = 10, without: Collection[s
     Faults are dealt, not diced (dealer.py): after n calls a fault of share p has fired at least n·p − 1 times, so each
     family gets (each + 1.2) / calls. All twenty families at 300 calls are 75 % of the answers: hostile indeed. Diced, ten
     firings with 99.9 % certainty would need twice that, which 300 calls do not have. The single faults inside a family
-    take turns: all 42 ten times each would need 42 · 11 = 462 faulty answers.
+    take turns: all 45 ten times each would need 45 · 11 = 495 faulty answers.
 
-    Three families say no to a whole account or endpoint, and a client that is right stops calling: bandwidth_wall,
-    account, and entitlement for one of its members. Leave them out (`without=ACCOUNT_WALLS`) or confine them to a
-    credential, path or symbols of their own (Knobs.confined) where the rest must go on.
+    After some faults a client that is right stops calling for hours (STOPPING). Where the rest must go on, leave families
+    out (`without=ACCOUNT_WALLS`) and faults (`Knobs(never=STOPPING)`), or confine them to credentials, paths or symbols of
+    their own (Knobs.confined).
     """
     shares = {family: (each + 1.2) / calls for family in FAMILIES if family not in without}
     if sum(shares.values()) > 1:
         msg = f"{len(shares)} families × {each} do not fit into {calls} calls: leave some out, or make more calls"
         raise FaultRefused(msg)
     return check_faults(shares)
-
-
-ACCOUNT_WALLS = ("bandwidth_wall", "account", "entitlement")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from livewell.apps.market.simulator.fault import check_faults
+from livewell.apps.market.simulator.fault import FAULTS, check_faults
 from livewell.errors import LivewellError
 
 __all__ = ["Confined", "Knobs", "KnobsRefused"]
@@ -41,14 +41,20 @@ class Knobs:
 
     # ── the market ──
     tick_seconds: int = 5  # how often prices move; timestamps are multiples of it
+    clock_shift_seconds: float = 0.0  # its clock is ahead of the machine's: for tests whose database travels in time
     sessions: bool = False  # True: prices and timestamps stand still while the exchange is closed
 
     # ── the way there ──
     latency_seconds: float = 0.0
     latency_jitter_seconds: float = 0.0  # up to so much more, drawn from the seed
 
+    # ── what FMP does not document, and others do ──
+    etags: bool = False  # true answers carry an ETag, and 304 answers who has it
+    rate_headers: bool = False  # X-RateLimit-*, and Retry-After on the limit's 429
+
     # ── what goes wrong ──
     faults: dict[str, float] = field(default_factory=dict)  # fault or family → share of the answers
+    never: tuple[str, ...] = ()  # faults that are left out when their family's turn comes
     confined: tuple[Confined, ...] = ()
     drip_bytes_per_second: float = 20.0
     huge_bytes: int = 200_000_000
@@ -70,10 +76,18 @@ class Knobs:
 
     def __post_init__(self) -> None:
         check_faults(self.faults)
+        for name in self.never:
+            if name not in FAULTS:
+                msg = f"never={name!r}: it names single faults: {', '.join(FAULTS)}"
+                raise KnobsRefused(msg)
         for name, low, high in RANGES:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not low <= value <= high):
                 msg = f"{name}={value!r}: it is between {low:,} and {high:,}"
+                raise KnobsRefused(msg)
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                msg = f"{name}={getattr(self, name)!r}: it is true or false"
                 raise KnobsRefused(msg)
         if not isinstance(self.tick_seconds, int):
             msg = f"tick_seconds={self.tick_seconds!r}: a whole number, since the timestamps are whole seconds"
@@ -98,8 +112,11 @@ class Knobs:
         return dataclasses.asdict(self)
 
 
+FLAGS = ("sessions", "etags", "rate_headers")
+LISTS = ("never", "credentials", "suspended", "locked_symbols", "locked_paths", "exclusive_paths")
 RANGES: tuple[tuple[str, float, float], ...] = (
     ("tick_seconds", 1, 86_400),
+    ("clock_shift_seconds", -(10**9), 10**9),
     ("latency_seconds", 0, 600),
     ("latency_jitter_seconds", 0, 600),
     ("drip_bytes_per_second", 0.01, 1e9),
@@ -116,8 +133,9 @@ RANGES: tuple[tuple[str, float, float], ...] = (
 def _read(name: str, value: Any) -> Any:
     if name == "confined":
         return tuple(one if isinstance(one, Confined) else _confined(one) for one in value)
-    if isinstance(value, list | tuple):
-        if len(value) > NAMES_MAX or not all(isinstance(one, str) for one in value):
+    if name in LISTS:
+        listed = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+        if not listed or len(value) > NAMES_MAX:
             msg = f"{name}: a list of at most {NAMES_MAX:,} texts"
             raise KnobsRefused(msg)
         return tuple(value)

@@ -34,6 +34,16 @@ class CallWindow:
         admitted.append(at_ns)
         return True
 
+    def left(self, credential: str, calls_max: int) -> int:
+        """Say how many more calls the window takes, as it was after the last admit."""
+        return max(0, calls_max - len(self._admitted[_account(self._admitted, credential)]))
+
+    def free_in_seconds(self, credential: str, at_ns: int, window_seconds: float) -> int:
+        """Say when the oldest call leaves the window, rounded up."""
+        admitted = self._admitted[_account(self._admitted, credential)]
+        free_ns = admitted[0] + round(window_seconds * 1e9) - at_ns if admitted else 0
+        return max(0, -(-free_ns // 1_000_000_000))
+
     def remember(self, credential: str, at_ns: int, *, window_seconds: float) -> None:
         """Take over a call that an earlier process let in."""
         admitted = self._admitted[_account(self._admitted, credential)]

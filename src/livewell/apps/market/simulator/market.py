@@ -16,9 +16,10 @@ __all__ = ["Listing", "Market"]
 OCTAVES = 11
 FINEST_SECONDS = 60
 FINEST_HEIGHT = 0.000_55
-TICK_HEIGHT = 0.000_8
+TICK_HEIGHT = 0.002
 TICK = 31  # purposes of a draw: 0–10 are the octaves
 BASE, SHARES = 32, 33
+WELL_KNOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,15 @@ class Market:
         """Look a symbol up; None when it is unknown."""
         found = self._listings.get(symbol)
         if found is None and symbol in self.universe:
-            code = code_of(self.seed, symbol)
+            code, place = code_of(self.seed, symbol), self.universe.places[symbol]
+            draw = unit(code, BASE)
             found = self._listings[symbol] = Listing(
                 symbol=symbol,
                 name=self.universe.name(symbol),
-                place=self.universe.places[symbol],
+                place=place,
                 code=code,
-                # 40 to 400 for the well-known ones, which come first; 5 to 500 for the rest
-                base_price=(40 * exp(unit(code, BASE) * 2.3))
-                if self.universe.places[symbol] < 50
-                else 5 * exp(unit(code, BASE) * 4.6),
+                # 60 to 600 for the well-known ones, which come first; 5 to 500 for the rest
+                base_price=60 * exp(draw * 2.3) if place < WELL_KNOWN else 5 * exp(draw * 4.6),
                 shares=int(1e7 * exp(unit(code, SHARES) * 6)),  # 10 million to 4 billion
             )
         return found

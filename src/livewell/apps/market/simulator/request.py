@@ -29,6 +29,7 @@ class Request(NamedTuple):
     gzip: bool
     keep_alive: bool
     call_id: str
+    if_none_match: str
     body: bytes
 
 
@@ -72,6 +73,7 @@ def parse(buffer: bytearray) -> Request | None:
         gzip="gzip" in headers.get("accept-encoding", ""),
         keep_alive=words[2] == "HTTP/1.1" and headers.get("connection", "").lower() != "close",
         call_id=headers.get("x-livewell-call", "")[:2_000],
+        if_none_match=headers.get("if-none-match", ""),
         body=body,
     )
 

@@ -40,6 +40,10 @@ class Server:
         self.log = LogWriter(log)
         self._write(event="started", seed=seed, symbols=symbols, knobs=knobs.as_json())
 
+    def wall(self) -> float:
+        """Give the simulator's own time of day."""
+        return time.time() + self.clerk.knobs.clock_shift_seconds
+
     def received(
         self,
         request: Request,
@@ -79,7 +83,7 @@ class Server:
     def ended(self, number: int, credential: str, how: str, sent_bytes: int, ended_ns: int) -> None:
         """Write down how a slow answer ended."""
         self.log.write({"event": "ended", "n": number, "at_ns": ended_ns, "how": how, "bytes": sent_bytes})
-        self.clerk.bandwidth.book(credential, time.time(), sent_bytes)
+        self.clerk.bandwidth.book(credential, self.wall(), sent_bytes)
 
     def order(self, request: Request) -> tuple[int, dict[str, Any]]:
         """Take an order or give a figure; in force when the answer is sent."""
@@ -118,4 +122,4 @@ class Server:
                 )
 
     def _write(self, **event: Any) -> None:
-        self.log.write({**event, "at_ns": time.monotonic_ns(), "wall": time.time()})
+        self.log.write({**event, "at_ns": time.monotonic_ns(), "wall": self.wall()})

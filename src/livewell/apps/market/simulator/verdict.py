@@ -1,0 +1,78 @@
+"""Is a verdict true? What the product said of a key at an instant, against what the log shows was served by then."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from livewell.apps.market.simulator.dataset import DATASETS, PATHS
+from livewell.apps.market.simulator.evidence import Evidence, Seen, is_true
+from livewell.apps.market.simulator.likeness import instant
+
+__all__ = ["Claim", "contradiction"]
+
+Verdict = Literal["fresh", "stale", "lagging", "unverifiable", "missing", "failing"]
+CERTAIN = ("ok", "not_modified", "added_field")  # answers that nobody has a reason to refuse
+DEADLINE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the product said of a key at an instant. ttl_seconds None: its age is not judged (the exchange is closed)."""
+
+    type: str
+    key: str
+    verdict: Verdict
+    at: datetime
+    ttl_seconds: float | None
+    max_source_age_seconds: float | None = None
+
+
+def contradiction(evidence: Evidence, dataset: str, claim: Claim, slack_seconds: float) -> str | None:
+    """Say why a claim is false; None when the log does not contradict it."""
+    seen = evidence.seen(dataset, claim.key)
+    if claim.verdict in ("fresh", "lagging", "unverifiable"):
+        return _younger_than_served(evidence, dataset, claim, seen, slack_seconds)
+    return _older_than_served(evidence, claim, seen, slack_seconds)
+
+
+def _younger_than_served(evidence: Evidence, dataset: str, claim: Claim, seen: list[Seen], slack: float) -> str | None:
+    at = claim.at.timestamp()
+    since = 0.0 if claim.ttl_seconds is None else at - claim.ttl_seconds - slack
+    good = [one for one in seen if since <= one.wall <= at + slack and is_true(one.answer)]
+    if not good:
+        return "not_served"
+    if claim.verdict == "unverifiable":
+        return "has_a_time" if DATASETS[dataset].time_field else None
+    if claim.max_source_age_seconds is None:
+        return None
+    newest = max(_source_instant(evidence, one) for one in good)
+    limit = at - claim.max_source_age_seconds
+    if claim.verdict == "fresh":
+        return "too_old" if newest < limit - slack else None
+    return "not_lagging" if newest > limit + slack else None
+
+
+def _older_than_served(evidence: Evidence, claim: Claim, seen: list[Seen], slack: float) -> str | None:
+    at = claim.at.timestamp()
+    before = [one for one in seen if one.wall <= at + slack]
+    if claim.verdict == "missing" and before and before[-1].answer == "unknown_symbol":
+        return None
+    good = [one for one in before if one.answer in CERTAIN and one.number not in evidence.unfinished]
+    since = 0.0 if claim.ttl_seconds is None or claim.verdict == "missing" else at - claim.ttl_seconds + slack
+    # A call takes up to its deadline, and what it brought is stored after that.
+    if any(since <= one.wall <= at - slack - DEADLINE_SECONDS for one in good):
+        return "was_served"
+    if claim.verdict != "failing":
+        return None
+    last = good[-1].wall if good else 0.0
+    failed = any(one.answer not in CERTAIN and one.wall >= last for one in before)
+    down = any(last <= start <= at + slack for start in evidence.starts[1:])
+    return None if failed or down else "never_failed"
+
+
+def _source_instant(evidence: Evidence, seen: Seen) -> float:
+    if seen.look is None:
+        return 0.0
+    name = PATHS[seen.look.path].time_field
+    rows = evidence.rows(seen.look) if name else []
+    return max((instant(row[name]) or 0.0 for row in rows), default=0.0)
