@@ -22,6 +22,10 @@ CREATE INDEX job_group_idx ON livewell.job (queue, group_key, state, lane, rank,
 CREATE INDEX job_batch_idx ON livewell.job (batch_id) WHERE batch_id IS NOT NULL;
 CREATE INDEX dead_job_batch_idx ON livewell.dead_job (batch_id) WHERE batch_id IS NOT NULL;
 
+-- What is fixed at birth is checked by the functions that insert (refuse_job.sql): a trigger's condition is read and prepared anew in every statement, 95 of 730 µs of a single enqueue.
+DROP TRIGGER IF EXISTS job_birth ON livewell.job;
+DROP FUNCTION IF EXISTS livewell.refuse_birth();
+
 -- Where the last look at held jobs ended; each look is a bounded page.
 ALTER TABLE livewell.tick ADD COLUMN cursor text[] COLLATE "C";
 
