@@ -28,7 +28,7 @@ from livewell.model import Backoff, Enqueued, JobState, Lane, QueuePolicy, TaskP
 from livewell.outbound import Outbound
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.batch import Batch
-from livewell.queue.enqueue import Enqueuer, Request
+from livewell.queue.enqueue import Alike, Enqueuer, Request
 from livewell.queue.handle import Options, Task
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition, define
@@ -411,17 +411,17 @@ class Livewell:
             await running
 
     async def _submit(
-        self, requests: Sequence[Request], tx: Transaction | Foreign | None, payloads: Sequence[str] | None = None
+        self, requests: Sequence[Request], tx: Transaction | Foreign | None, alike: Alike | None = None
     ) -> list[Enqueued]:
         self.database  # noqa: B018 - raises when the app is not open
         assert self._enqueuer is not None  # noqa: S101 - set together with the database
         queues = {request.queue for request in requests}
         for queue in queues - self._declared:
             await self._declare(queue)
-        if payloads is None:
+        if alike is None:
             answers = await self._enqueuer.enqueue(requests, tx=tx)
         else:
-            answers = await self._enqueuer.enqueue_alike(requests[0], payloads, tx=tx)
+            answers = await self._enqueuer.enqueue_alike(requests[0], alike, tx=tx)
         for queue in queues:
             if tx is None:
                 self.nudger.nudge(queue)

@@ -73,8 +73,7 @@ class Cancelled(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Enqueued:
+class Enqueued(NamedTuple):
     """The answer to one enqueue; id is the job that stands for it: itself, the one it was merged into, or the one that is held."""
 
     answer: Answer

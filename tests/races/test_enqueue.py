@@ -247,7 +247,9 @@ async def repeated_plain_call_beside_its_first_jobs_life(queue: QueueSession, qu
     def judge(outcome: Outcome) -> str | None:
         job = outcome.given["job"]
         live = queue.column("SELECT id FROM livewell.job WHERE id = %s", job)
-        return None if not live and not outcome.errors else f"the job is live again; {outcome.errors}"
+        # The first call may come after its own repetition: it is refused as a whole, and nobody waits for its answer any more.
+        errors = {name: state for name, state in outcome.errors.items() if (name, state) != ("first", "23505")}
+        return None if not live and not errors else f"the job is live again; {outcome.errors}"
 
     return await violations(
         queue_dsn,
@@ -272,5 +274,5 @@ async def test_a_repeated_plain_call_does_not_run_a_job_twice(queue: QueueSessio
 
 async def test_a_plain_call_that_does_not_look_again_breaks(queue: QueueSession, queue_dsn: str) -> None:
     """Broken on purpose: F-B6 once found it, one effect in five hundred twice."""
-    with variant(queue_dsn, "enqueue_plain", ("    IF p_again THEN\n", "    IF false THEN\n")):
+    with variant(queue_dsn, "enqueue_plain", ("WHERE j.id = ANY (p_ids) AND j.state <> 'running'", "WHERE false")):
         assert await repeated_plain_call_beside_its_first_jobs_life(queue, queue_dsn) != []

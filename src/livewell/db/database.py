@@ -17,7 +17,7 @@ import psycopg
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from livewell.db.connection import Connection, Link, Row, connect, deadline, translated
+from livewell.db.connection import Connection, Link, Row, connect, deadline, has_rows, translated
 from livewell.errors import ConfigurationError, DatabaseUnavailable, LivewellError, ReplicaRefused
 from livewell.settings import Settings
 
@@ -135,7 +135,7 @@ class Database:
         async with self._connection() as connection:
             with translated("call"), deadline(connection, seconds or self.settings.call_timeout_seconds):
                 cursor = await connection.execute(query.encode(), params)
-                return await cursor.fetchall() if cursor.description else []
+                return await cursor.fetchall() if has_rows(cursor) else []
 
     async def call_dicts(self, query: str, params: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """The same, with rows as dictionaries: for lists that people read."""

@@ -10,9 +10,9 @@ import asyncio
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from livewell.db import Database, Row, Transaction
 from livewell.db.database import Foreign
@@ -21,6 +21,7 @@ from livewell.model import Answer, Enqueued, Policy
 
 _ENQUEUE = "SELECT * FROM livewell.enqueue_jobs(%s::jsonb, %s)"
 _PLAIN = "SELECT livewell.enqueue_plain(%s, %s, %s::bigint[], %s::jsonb, %s, %s, %s, %s, %s, %s)"
+_ONE = "SELECT livewell.enqueue_one(%s, %s, %s, %s::jsonb, %s, %s, %s)"
 _BLOCK = 64
 _DELAY_SECONDS_MAX = 366 * 86400
 _TRIES = 4
@@ -51,6 +52,11 @@ class Request:
         """Nothing but a payload sets it apart from others of its kind."""
         particular = (self.id, self.unique_key, self.group_key, self.call_key, self.batch_id, self.units)
         return all(value is None for value in particular)
+
+    @property
+    def ready_at_once(self) -> bool:
+        """Plain, and due now."""
+        return self.plain and not self.delay_seconds and self.run_at is None
 
     def document(self, job_id: int | None = None) -> str:
         """The job as enqueue_jobs takes it, in JSON."""
@@ -111,6 +117,13 @@ class Request:
                 )
 
 
+class Alike(NamedTuple):
+    """How many jobs that are alike in everything but their payload, and those as a JSON array."""
+
+    n: int
+    payloads: str
+
+
 def _encodable(text: str) -> bool:
     try:
         text.encode()
@@ -134,6 +147,8 @@ class Enqueuer:
         self.bound(len(requests))
         for request in requests:
             request.check()
+        if tx is None and len(requests) == 1 and requests[0].ready_at_once:
+            return [await self._enqueue_one(requests[0])]
         fresh = iter(await self._ids(sum(request.id is None for request in requests)))
         ids = [next(fresh) if request.id is None else request.id for request in requests]
         # Whoever brings ids may have sent them before.
@@ -143,19 +158,31 @@ class Enqueuer:
         return await self._in_transaction(ids, requests, tx, again=again)
 
     async def enqueue_alike(
-        self, one: Request, payloads: Sequence[str], *, tx: Transaction | Foreign | None = None
+        self, one: Request, alike: Alike, *, tx: Transaction | Foreign | None = None
     ) -> list[Enqueued]:
-        """Enqueue jobs that differ from `one` only in their payload; in the order of the payloads."""
-        if not one.plain:
-            return await self.enqueue([replace(one, payload=payload) for payload in payloads], tx=tx)
-        self.bound(len(payloads))
+        """Enqueue plain jobs that differ from `one` only in their payload; in the order of the payloads."""
+        self.bound(alike.n)
         one.check()
-        ids = await self._ids(len(payloads))
+        ids = await self._ids(alike.n)
+        await self._enqueue_plain(one, ids, alike.payloads, tx, tries=_TRIES)
+        return [Enqueued(Answer.INSERTED, job_id) for job_id in ids]
+
+    async def _enqueue_one(self, one: Request) -> Enqueued:
+        [job_id] = await self._ids(1)
+        params = (one.queue, one.kind, job_id, one.payload, one.lane, one.priority, one.max_attempts)
+        _, certain = await self._try(_ONE, params, left=_TRIES - 1)
+        if not certain:
+            await self._enqueue_plain(one, [job_id], f"[{one.payload}]", None, tries=_TRIES - 1)
+        return Enqueued(Answer.INSERTED, job_id)
+
+    async def _enqueue_plain(
+        self, one: Request, ids: Sequence[int], payloads: str, tx: Transaction | Foreign | None, *, tries: int
+    ) -> None:
         params = [
             one.queue,
             one.kind,
             f"{{{','.join(map(str, ids))}}}",
-            f"[{','.join(payloads)}]",
+            payloads,
             one.lane,
             one.priority,
             one.delay_seconds or None,
@@ -164,12 +191,11 @@ class Enqueuer:
         ]
         if tx is not None:
             await _fetch(tx, _PLAIN, [*params, False])
-        else:
-            for left in reversed(range(_TRIES)):
-                _, certain = await self._try(_PLAIN, [*params, left < _TRIES - 1], left=left)
-                if certain:
-                    break
-        return [Enqueued(Answer.INSERTED, job_id) for job_id in ids]
+            return
+        for left in reversed(range(tries)):
+            _, certain = await self._try(_PLAIN, [*params, left < _TRIES - 1], left=left)
+            if certain:
+                return
 
     def bound(self, n: int) -> None:
         """Refuse more jobs than one statement may carry."""

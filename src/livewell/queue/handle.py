@@ -19,7 +19,7 @@ from livewell.duration import Duration, seconds
 from livewell.errors import InvalidOption
 from livewell.model import Enqueued, Policy
 from livewell.queue.batch import Batch
-from livewell.queue.enqueue import Request
+from livewell.queue.enqueue import Alike, Request
 from livewell.queue.task import TaskDefinition
 
 P = ParamSpec("P")
@@ -30,9 +30,9 @@ class Submit(Protocol):
     """Takes requests to the database: Livewell provides it."""
 
     def __call__(
-        self, requests: Sequence[Request], tx: Transaction | Foreign | None, payloads: Sequence[str] | None = None
+        self, requests: Sequence[Request], tx: Transaction | Foreign | None, alike: Alike | None = None
     ) -> Awaitable[list[Enqueued]]:
-        """Enqueue all or none; with payloads, that many jobs like the one request."""
+        """Enqueue all or none; with alike, so many jobs like the one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,7 @@ class Task(Generic[P, R]):
 
     async def enqueue(self, *, tx: Transaction | Foreign | None = None, **arguments: Any) -> Enqueued:
         """Enqueue one job; with tx it exists exactly if that transaction commits."""
-        request = self.request(arguments)
-        return (await self._submit([request], tx, [request.payload] if request.plain else None))[0]
+        return (await self._submit([self.request(arguments)], tx))[0]
 
     async def enqueue_many(
         self,
@@ -135,10 +134,11 @@ class Task(Generic[P, R]):
         """Enqueue one job per set of arguments, all or none, in one statement. Keys may be made from the arguments: unique_key=lambda a: a["symbol"]."""
         keys = {"unique_key": unique_key, "group_key": group, "call_key": call_key}
         given = {name: key for name, key in keys.items() if key is not None}
-        if not given:
-            encode, bytes_max = self.definition.encode, self._payload_bytes_max()
-            payloads = [encode(arguments, bytes_max) for arguments in many]
-            return await self._submit([self._alike("null")], tx, payloads) if payloads else []
+        like = self._alike("null")
+        if not given and like.plain:
+            many = list(many)
+            payloads = self.definition.encode_many(many, self._payload_bytes_max())
+            return await self._submit([like], tx, Alike(len(many), payloads)) if many else []
         return await self._submit(
             [
                 self.request(arguments, {name: _made(key, arguments) for name, key in given.items()})

@@ -14,7 +14,10 @@ from livewell.db.listen import CHANNEL
 from livewell.errors import DatabaseError
 
 # Nothing is lost when a nudge is: its commit need not wait for the disk.
-_NOTIFY = "SELECT pg_notify(%s, name) FROM unnest(%s::text[]) AS name, set_config('synchronous_commit', 'off', true)"
+_NOTIFY = "SELECT pg_notify(%s, %s), set_config('synchronous_commit', 'off', true)"
+_NOTIFY_MANY = (
+    "SELECT pg_notify(%s, name) FROM unnest(%s::text[]) AS name, set_config('synchronous_commit', 'off', true)"
+)
 _CLOSE_SECONDS = 1.0
 
 
@@ -22,7 +25,7 @@ class Nudger:
     """Sends nudges for one process; listeners inside the process are called directly, without the database."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._link = database.link()
         self._interval_seconds = database.settings.nudge_ms / 1000
         self._waiting: set[str] = set()
         self._sending: asyncio.Task[None] | None = None
@@ -52,7 +55,10 @@ class Nudger:
             names, self._waiting = sorted(self._waiting), set()
             self._idle = False
             try:
-                await self._database.call(_NOTIFY, (CHANNEL, names))
+                if len(names) == 1:
+                    await self._link.call(_NOTIFY, (CHANNEL, names[0]))
+                else:
+                    await self._link.call(_NOTIFY_MANY, (CHANNEL, names))
                 self.sent += len(names)
             except DatabaseError:
                 self.failed += len(names)  # polling is the guarantee
@@ -65,3 +71,4 @@ class Nudger:
         if self._sending is not None:
             await asyncio.wait([self._sending], timeout=_CLOSE_SECONDS if self._waiting or not self._idle else 0)
             self._sending.cancel()
+        await self._link.close()

@@ -185,15 +185,6 @@ def test_a_row_that_contradicts_itself_is_refused(queue: QueueSession, change: s
         queue.rows(f"UPDATE livewell.job SET {change}")
 
 
-def test_a_job_cannot_be_born_running(queue: QueueSession) -> None:
-    """Nobody would know of it."""
-    with pytest.raises(psycopg.Error):
-        queue.rows(
-            "INSERT INTO livewell.job (id, rank, run_at, created_at, state, worker, max_attempts, queue, kind, payload) "
-            "VALUES (1, 0, livewell.now(), livewell.now(), 'running', 1, 5, 'work', 'task', '{}')"
-        )
-
-
 def marked(queue: QueueSession, worker: int, ranks: list[int | None], ids: list[int | None]) -> list[int]:
     """The ids of a claim that starts at these marks (lane 0, lane 1)."""
     rows = queue.rows(

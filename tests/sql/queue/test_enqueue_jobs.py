@@ -216,3 +216,37 @@ def test_reserved_blocks_do_not_overlap(queue: QueueSession, other: QueueSession
 
     assert [later - earlier for earlier, later in itertools.pairwise(blocks)] == [64] * 5
     assert queue.value("SELECT count(*) FROM livewell.reserve_job_ids(100000)") == 2000
+
+
+@pytest.mark.parametrize(
+    ("broken", "state"),
+    [
+        ({"lane": 2}, "LW003"),
+        ({"lane": -1}, "LW003"),
+        ({"priority": 101}, "LW003"),
+        ({"priority": -101}, "LW003"),
+        ({"attempts": 0}, "LW003"),
+        ({"attempts": 101}, "LW003"),
+        ({"kind": ""}, "LW003"),
+        ({"kind": "k" * 201}, "LW003"),
+        ({"payload": '{"x": "' + "y" * 262_200 + '"}'}, "LW005"),
+    ],
+)
+@pytest.mark.parametrize(
+    "function",
+    [
+        "SELECT livewell.enqueue_one('work', %(kind)s, %(id)s, %(payload)s::jsonb, %(lane)s, %(priority)s, %(attempts)s)",
+        "SELECT livewell.enqueue_plain('work', %(kind)s, ARRAY[%(id)s]::bigint[], ('[' || %(payload)s || ']')::jsonb, %(lane)s, %(priority)s, NULL, NULL, %(attempts)s, false)",
+        "SELECT livewell.enqueue_plain('work', %(kind)s, ARRAY[%(id)s]::bigint[], ('[' || %(payload)s || ']')::jsonb, %(lane)s, %(priority)s, NULL, NULL, %(attempts)s, true)",
+    ],
+    ids=["one", "plain", "again"],
+)
+def test_a_plain_job_beyond_the_bounds_is_refused(
+    queue: QueueSession, function: str, broken: dict[str, object], state: str
+) -> None:
+    """The functions look, for the table does not: see refuse_job.sql."""
+    job = {"id": queue.ids(1)[0], "kind": "task", "payload": "{}", "lane": 1, "priority": 0, "attempts": 5} | broken
+    with pytest.raises(psycopg.Error) as caught:
+        queue.connection.execute(function.encode(), job)
+    assert caught.value.sqlstate == state
+    assert queue.column("SELECT id FROM livewell.job") == []

@@ -9,10 +9,76 @@ ALTER TABLE livewell.queue
     ADD COLUMN limiter      text COLLATE "C";
 CREATE INDEX queue_limiter_idx ON livewell.queue (limiter) WHERE limiter IS NOT NULL;
 
--- Under which credential it runs: '' where the queue has none, NULL unless it runs in a limited queue.
-ALTER TABLE livewell.job ADD COLUMN credential text COLLATE "C";
-ALTER TABLE livewell.job ADD COLUMN units bigint;           -- what its call is expected to use, if whoever enqueued it knew; reserved_units is what it reserves while it runs
-ALTER TABLE livewell.job ADD COLUMN call_fence bigint;      -- the fence of the first job of its call
+-- The live table once more, with what a claim changes side by side: an update logs all between the first and the last byte that differ (24 of 137 B less). It has live jobs only, so this is quick.
+-- Nobody sees it under that name: it is dropped in this transaction.
+-- squawk-ignore renaming-table
+ALTER TABLE livewell.job RENAME TO job_0_1;
+CREATE TABLE livewell.job (
+    id                  bigint      NOT NULL,
+    rank                bigint      NOT NULL,               -- ms since 1970 minus a minute per priority point: already contains the age
+    run_at              timestamptz NOT NULL,
+    created_at          timestamptz NOT NULL,
+    fence               bigint      NOT NULL DEFAULT 0,
+    worker              bigint,                             -- the incarnation that holds it
+    started_at          timestamptz,                        -- when it was claimed
+    deadline_at         timestamptz,                        -- set by the heartbeat after the handler started
+    reserved_units      bigint,                             -- what it is expected to use, while it runs
+    call_fence          bigint,                             -- the fence of the first job of its call
+    state               livewell.job_state NOT NULL,
+    attempt             smallint    NOT NULL DEFAULT 0,
+    max_attempts        smallint    NOT NULL,
+    lost                smallint    NOT NULL DEFAULT 0,     -- workers that died holding it: not attempts
+    priority            smallint    NOT NULL DEFAULT 0,
+    lane                smallint    NOT NULL DEFAULT 1,     -- 0: people wait; 1: background
+    progress            smallint    NOT NULL DEFAULT 0,
+    cancel_requested    boolean     NOT NULL DEFAULT false,
+    held_by             "char",                             -- k: key, g: group; NULL unless held
+    batch_id            bigint,
+    units               bigint,                             -- what its call is expected to use, if whoever enqueued it knew
+    queue               text COLLATE "C" NOT NULL,
+    kind                text COLLATE "C" NOT NULL,
+    credential          text COLLATE "C",                   -- under which it runs: '' where the queue has none, NULL unless it runs in a limited queue
+    unique_key          text COLLATE "C",
+    group_key           text COLLATE "C",
+    call_key            text COLLATE "C",
+    payload             jsonb       NOT NULL,
+    progress_note       text,
+    last_error          text,
+    trace               text,
+    -- One CHECK for what changes during a life: each is evaluated again at every claim (eight of them made a claim 1.7 times as dear). What is fixed at birth is checked by the functions
+    -- that insert (refuse_job.sql): a trigger's condition is read and prepared anew in every statement, 95 of 730 µs of a single enqueue.
+    CONSTRAINT job_state_check CHECK ((state = 'running') = (worker IS NOT NULL) AND (state = 'held') = (held_by IS NOT NULL) AND attempt BETWEEN 0 AND max_attempts)
+) WITH (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.05,
+    autovacuum_analyze_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0
+);
+COMMENT ON TABLE livewell.job IS 'Live jobs only. A finished job leaves this table in the transaction that finishes it.';
+INSERT INTO livewell.job (
+    id, rank, run_at, created_at, fence, worker, started_at, deadline_at, reserved_units, state, attempt, max_attempts, lost, priority, lane, progress, cancel_requested, held_by, batch_id,
+    queue, kind, unique_key, group_key, call_key, payload, progress_note, last_error, trace)
+SELECT id, rank, run_at, created_at, fence, worker, started_at, deadline_at, reserved_units, state, attempt, max_attempts, lost, priority, lane, progress, cancel_requested, held_by, batch_id,
+       queue, kind, unique_key, group_key, call_key, payload, progress_note, last_error, trace
+FROM livewell.job_0_1;
+-- squawk-ignore ban-drop-table
+DROP TABLE livewell.job_0_1;
+-- squawk-ignore ban-drop-function
+DROP FUNCTION IF EXISTS livewell.refuse_birth();
+ALTER TABLE livewell.job ADD CONSTRAINT job_pkey PRIMARY KEY (id);
+CREATE INDEX job_ready_idx ON livewell.job (queue, lane, rank, id) WHERE state = 'ready' AND lost = 0;
+CREATE INDEX job_suspect_idx ON livewell.job (queue, lane, rank, id) WHERE state = 'ready' AND lost > 0;
+CREATE INDEX job_delayed_idx ON livewell.job (run_at) WHERE state = 'delayed';
+CREATE INDEX job_worker_idx ON livewell.job (worker) WHERE state = 'running';
+CREATE INDEX job_deadline_idx ON livewell.job (deadline_at) WHERE deadline_at IS NOT NULL;
+CREATE INDEX job_cancel_idx ON livewell.job (worker) WHERE cancel_requested;
+CREATE UNIQUE INDEX job_unique_key_idx ON livewell.job (queue, unique_key) WHERE unique_key IS NOT NULL AND held_by IS DISTINCT FROM 'k';
+CREATE UNIQUE INDEX job_unique_held_idx ON livewell.job (queue, unique_key) WHERE unique_key IS NOT NULL AND held_by = 'k';
+CREATE TRIGGER job_transition AFTER UPDATE OF state, worker, fence ON livewell.job
+    FOR EACH ROW WHEN (NEW.state = 'running' AND OLD.state <> 'ready') EXECUTE FUNCTION livewell.refuse_transition();
 ALTER TABLE livewell.dead_job ADD COLUMN units bigint;
 
 -- What runs in a limited queue; other jobs are never in it.

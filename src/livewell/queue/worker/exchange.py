@@ -39,6 +39,7 @@ Row = tuple[Any, ...]
 log = structlog.get_logger("livewell.worker")
 
 _EXCHANGE = "SELECT * FROM livewell.exchange_jobs(%s, %s::bigint[], %s::bigint[], %s::jsonb, %s, %s, %s, %s::bigint[], %s::bigint[])"
+_CLAIM = "SELECT * FROM livewell.claim_jobs(%s, %s, %s, %s, %s::bigint[], %s::bigint[])"
 _ORDER = itemgetter(6, 7, 1)  # lane, rank, id
 _NOBODY: AbstractSet[int] = frozenset()
 _NOTHING = Released("it ended without an outcome")
@@ -162,6 +163,9 @@ class Exchange:
             wanted = self._wanted()
             if wanted > 0 or self._flush_due():
                 await self.exchange(wanted)
+                await asyncio.sleep(
+                    0
+                )  # jobs start before the next call is put together: half a millisecond for a job that comes alone
             elif self._answer is not None:
                 self._take_in()
             else:
@@ -199,17 +203,12 @@ class Exchange:
             asyncio.get_running_loop().call_soon(self._take_in_later)  # by then the call is on its way
         sent = time.monotonic()
         try:
-            rows = await self._link.call(
-                _EXCHANGE,
-                (
-                    worker,
-                    *results((held.job, held.outcome or _NOTHING) for held in chain(batch, late)),
-                    self._queues,
-                    wanted,
-                    empty,
-                    *(self._marks.arrays(self._queues) if marked else ([], [])),
-                ),
-            )
+            claim = (self._queues, wanted, empty, *(self._marks.arrays(self._queues) if marked else ([], [])))
+            if batch or late:
+                ended = results((held.job, held.outcome or _NOTHING) for held in chain(batch, late))
+                rows = await self._link.call(_EXCHANGE, (worker, *ended, *claim))
+            else:
+                rows = await self._link.call(_CLAIM, (worker, *claim))  # 100 µs less for an idle worker
         except DatabaseError as error:
             self._take_in()
             if isinstance(error, DatabaseUnavailable | DatabaseConflict):

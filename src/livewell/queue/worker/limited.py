@@ -33,11 +33,13 @@ log = structlog.get_logger("livewell.worker")
 
 _CLAIM = "SELECT * FROM livewell.claim_limited(%s, %s, %s, %s, %s, %s)"
 _LIMITED = """
-SELECT q.name FROM livewell.queue q
-WHERE q.name = ANY (%s) AND (q.concurrency IS NOT NULL OR q.group_limit IS NOT NULL OR q.limiter IS NOT NULL) OR EXISTS (SELECT FROM unnest(%s::text[]) AS p WHERE starts_with(q.name, p))
-"""
+    SELECT q.name, coalesce(q.concurrency, q.group_limit, l.concurrency, l.per_key) IS NOT NULL
+    FROM livewell.queue q LEFT JOIN livewell.limiter l ON l.name = q.limiter
+    WHERE q.name = ANY (%s) AND (q.concurrency IS NOT NULL OR q.group_limit IS NOT NULL OR q.limiter IS NOT NULL)
+       OR EXISTS (SELECT FROM unnest(%s::text[]) AS p WHERE starts_with(q.name, p))"""
 _FIELDS = len(Claimed._fields)
 _WAIT_SECONDS_MAX = 30.0  # limits may be raised, and budgets reset, sooner than the database foresaw
+_SPREAD_SECONDS = (0.002, 0.05)  # after one claim that came to nothing, and at most
 _LOOK_SECONDS = 10.0  # how often it looks which queues are limited
 _STRANGERS_MAX = 1000  # names that fit a pattern and are no queues
 
@@ -79,6 +81,8 @@ class Limited:
         self._kinds = list(batches)
         self._batches = list(batches.values())
         self._due: dict[str, float] = {}  # by queue; monotonic
+        self._misses: dict[str, int] = {}  # claims in a row that came to nothing: others wait for the same moment
+        self._placed: set[str] = set()  # queues where the end of a call makes room for another
         self._look_at = 0.0
         self._strangers: set[str] = set()
         self._nudged: set[str] = set()  # while we were asking
@@ -89,6 +93,10 @@ class Limited:
     def queues(self) -> set[str]:
         """The queues it claims from; all others are claimed ahead by the exchange."""
         return set(self._due)
+
+    def makes_room(self, queue: str) -> bool:
+        """Whether somebody may wait for a call of this queue to end; a rate or a budget does not."""
+        return queue in self._placed
 
     def nudge(self, queue: str) -> None:
         """There may be work, or room for it."""
@@ -107,6 +115,7 @@ class Limited:
             _LIMITED, (self._queues, list(self._patterns))
         )  # through the pool: a worker without limited queues needs no connection here
         names = {row[0] for row in rows} | (self._shared & set(self._queues))
+        self._placed = {name for name, places in rows if places}
         self._due = {name: self._due.get(name, 0.0) for name in names}
         if len(self._strangers) > _STRANGERS_MAX:
             self._strangers.clear()
@@ -165,7 +174,11 @@ class Limited:
                 return
             if row[0] == "wait":
                 if row[18] is not None:
-                    self._due[queue] = time.monotonic() + min(_WAIT_SECONDS_MAX, max(0.001, row[18]))
+                    # A fleet that is told the same moment would wake as one, for one of it to get the permit: 20 workers made 1,800 claims a second for 33 calls.
+                    misses = self._misses[queue] = min(self._misses.get(queue, 0) + 1, 10)
+                    spread = min(_SPREAD_SECONDS[0] * 2 ** (misses - 1), _SPREAD_SECONDS[1]) if misses > 1 else 0.0
+                    wait = max(0.001, row[18]) + random.uniform(0, spread)  # noqa: S311 - jitter
+                    self._due[queue] = time.monotonic() + min(_WAIT_SECONDS_MAX, wait)
                 if queue in self._nudged:
                     self._due[queue] = 0.0
                 return
@@ -182,9 +195,16 @@ class Limited:
             if self._stopping():
                 self._give_back(helds)
             else:
-                self._slots.start_call(helds, lambda: self.nudge(queue))
+                self._slots.start_call(helds, lambda: self._freed(queue))
         if calls:
+            self._misses[queue] = 0
             self._due[queue] = 0.0  # there may be more; if not, it says what to wait for
+
+    def _freed(self, queue: str) -> None:
+        """One of our calls has ended: there is a place here, and perhaps under the queue's limits."""
+        if self.makes_room(queue):
+            self.nudge(queue)
+        self._wake.set()
 
     async def _rest(self, until: float) -> None:
         self._wake.clear()

@@ -225,8 +225,9 @@ class Worker:
     def _on_finished(self, finished: Sequence[Held], fenced: AbstractSet[int]) -> None:
         now = time.monotonic()
         for queue in {held.job.claimed.queue for held in finished if held.job.permitted is not None}:
-            self._limited.nudge(queue)
-            self._nudger.nudge(queue)  # a place is free in the whole fleet
+            if self._limited.makes_room(queue):
+                self._limited.nudge(queue)
+                self._nudger.nudge(queue)  # a place is free in the whole fleet
         for held in finished:
             claimed = held.job.claimed
             outcome = _WORDS[type(held.outcome)]

@@ -53,7 +53,17 @@ BEGIN
 
     IF cardinality(v_found) = 0 THEN
         FOR v_place IN 1 .. cardinality(p_queues) LOOP
+            EXIT WHEN cardinality(v_found) >= v_limit;
             v_queue := p_queues[v_place];
+            IF coalesce(cardinality(p_mark_ranks), 0) = 0 THEN
+                -- Both lanes and the queue's own row in one statement: what an idle worker pays for is statements.
+                v_found := v_found || ARRAY(
+                    SELECT r.id FROM livewell.job r
+                    WHERE r.queue = v_queue AND r.state = 'ready' AND r.lost = 0
+                      AND EXISTS (SELECT FROM livewell.queue q WHERE q.name = v_queue AND q.paused_at IS NULL AND q.concurrency IS NULL AND q.group_limit IS NULL AND q.limiter IS NULL)
+                    ORDER BY r.lane, r.rank, r.id LIMIT v_limit - cardinality(v_found) FOR UPDATE SKIP LOCKED);
+                CONTINUE;
+            END IF;
             CONTINUE WHEN NOT EXISTS (SELECT FROM livewell.queue q WHERE q.name = v_queue AND q.paused_at IS NULL AND q.concurrency IS NULL AND q.group_limit IS NULL AND q.limiter IS NULL);
             FOR v_lane IN 0 .. 1 LOOP
                 EXIT WHEN cardinality(v_found) >= v_limit;

@@ -70,7 +70,11 @@ BEGIN
         ORDER BY g.queue, g.unique_key, g.id
     ), born AS (
         INSERT INTO livewell.job (id, rank, run_at, created_at, state, held_by, max_attempts, priority, lane, queue, kind, unique_key, group_key, call_key, batch_id, units, payload, trace)
-        SELECT id, (extract(epoch FROM greatest(due_at, v_now)) * 1000)::bigint - coalesce(priority, 0) * 60000, due_at, v_now,
+        SELECT CASE WHEN lane NOT IN (0, 1) OR priority NOT BETWEEN -100 AND 100 OR coalesce(max_attempts, attempts) NOT BETWEEN 1 AND 100
+                      OR octet_length(kind) NOT BETWEEN 1 AND 200 OR octet_length(unique_key) NOT BETWEEN 1 AND 512 OR octet_length(group_key) NOT BETWEEN 1 AND 512
+                      OR octet_length(call_key) NOT BETWEEN 1 AND 512 OR pg_column_size(payload) > 40000 AND octet_length(payload::text) > 262144
+                    THEN livewell.refuse_job(lane, priority, coalesce(max_attempts, attempts), payload) ELSE id END,
+               (extract(epoch FROM greatest(due_at, v_now)) * 1000)::bigint - coalesce(priority, 0) * 60000, due_at, v_now,
                CASE WHEN due_at > v_now THEN 'delayed' WHEN full_group THEN 'held' ELSE 'ready' END::livewell.job_state, CASE WHEN full_group THEN 'g'::"char" END,
                coalesce(max_attempts, attempts), coalesce(priority, 0), coalesce(lane, 1), queue, kind, unique_key, group_key, call_key, batch_id, units, payload, trace
         FROM placed
