@@ -27,7 +27,7 @@ from yarl import URL
 from livewell.errors import CallFailed, InvalidOption, LivewellError
 from livewell.outbound.answer import Answer
 from livewell.outbound.decoding import decoder
-from livewell.outbound.exchange import CALL, Call, Connector, Request
+from livewell.outbound.exchange import CALL, Call, Connector, Request, StaleConnection
 from livewell.outbound.failure import BodyRefused, Reason, explain, safe
 from livewell.outbound.guard import Guard, Resolve, SystemResolve
 from livewell.outbound.target import Hosts, Target, UrlRefused
@@ -182,11 +182,7 @@ class Outbound:
     async def _exchange(
         self, session: aiohttp.ClientSession, url: URL, headers: Mapping[str, str], call: Call
     ) -> Answer:
-        token = CALL.set(call)
-        try:
-            response = await session.get(url, headers=headers, allow_redirects=False)
-        finally:
-            CALL.reset(token)
+        response = await self._head(session, url, headers, call)
         try:
             call.status, call.headers = response.status, _answer_headers(response.raw_headers)
             body, decoded_bytes = await _read_body(response, call)
@@ -201,6 +197,21 @@ class Outbound:
             had_length="content-length" in call.headers or response.status in _NO_BODY,
             seconds=time.monotonic() - call.started,
         )
+
+    async def _head(
+        self, session: aiohttp.ClientSession, url: URL, headers: Mapping[str, str], call: Call
+    ) -> aiohttp.ClientResponse:
+        """Send the request on a connection that lives; those that died in the pool are passed over, nothing was sent on them."""
+        token = CALL.set(call)
+        try:
+            for _ in range(self._connections_max + 1):
+                try:
+                    return await session.get(url, headers=headers, allow_redirects=False)
+                except StaleConnection:
+                    continue
+        finally:
+            CALL.reset(token)
+        raise aiohttp.ServerDisconnectedError
 
     def _why(self, error: BaseException, call: Call, *, late: bool) -> tuple[Reason, str]:
         if late:
@@ -219,7 +230,8 @@ async def _read_body(response: aiohttp.ClientResponse, call: Call) -> tuple[byte
         body.feed(chunk)
     if call.over:  # a body without a length ends with the connection, also when we were the ones to end it
         raise BodyRefused("too_large", f"more than {call.wire_bytes_max} bytes came")
-    return body.finish(), body.decoded_bytes
+    framed = bool(stated) or "transfer-encoding" in call.headers or response.status in _NO_BODY
+    return body.finish(may_be_empty=framed), body.decoded_bytes
 
 
 def _answer_headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
