@@ -88,8 +88,8 @@ class HostileServer:
             task.add_done_callback(self._tasks.discard)
         try:
             await self._serve(Visit(self, reader, writer))
-        except OSError:
-            return  # the client has left: what it did is in the log
+        except (OSError, asyncio.CancelledError):
+            return  # the client has left, or the test is over: what was done is in the log
         finally:
             writer.close()
             self._closed += 1
