@@ -6,8 +6,9 @@
 One deadline covers all of it: a server that drips a byte a second resets every timeout but this one. Redirects are not
 followed, cookies not kept, proxies and .netrc not read, failed calls not repeated: whoever holds the permit decides.
 
-Measured against a local server, 20 at once, 600-byte answers, uvloop, median of 5 alternating pairs:
-see bench in tests/outbound/bench.py.
+Measured beside bare aiohttp in one process (python -m bench.outbound: 600-byte answers, 20 at once, uvloop, CPU time, a busy
+2-core machine): 3,700 to 4,400 calls/s against 5,100 to 6,400, ratio 0.71 to 0.80. The difference is the URL check, the
+deadline, the look at a kept connection before it is used, and headers as a plain dict.
 """
 
 import asyncio

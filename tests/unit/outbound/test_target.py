@@ -124,9 +124,7 @@ def test_no_key_can_leave_its_place_in_the_url(key: str) -> None:
         assert all("!" <= letter <= "~" and letter != "#" for letter in target.url)
 
 
-@pytest.mark.parametrize(
-    "host", ["*", "*.example.com", "https://x.test", "x.test:80", "127.1", "0x7f.1", "a b", ""]
-)
+@pytest.mark.parametrize("host", ["*", "*.example.com", "https://x.test", "x.test:80", "127.1", "0x7f.1", "a b", ""])
 def test_a_list_holds_exact_names_only(host: str) -> None:
     """A pattern, a port or a short-hand address in a list is a mistake that is told at once."""
     with pytest.raises(ConfigurationError):
