@@ -57,7 +57,7 @@ async def test_connections_are_kept_and_used_again(outbound: Outbound, upstream:
     assert {call.connection for call in upstream.log.read()} == {1}
 
 
-@pytest.mark.parametrize("data", [zlib.compress(b'[{"a":1}]'), zlib.compress(b'[{"a":1}]')[2:-4]])
+@pytest.mark.parametrize("data", [zlib.compress(b'[{"a":1}]'), zlib.compress(b'[{"a":1}]')[2:-4]], ids=["zlib", "raw"])
 async def test_deflate_is_understood_in_both_spellings(outbound: Outbound, data: bytes) -> None:
     """Some servers send it unasked, with or without its head."""
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Length: %d\r\n\r\n" % len(data)
