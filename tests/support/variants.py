@@ -15,14 +15,15 @@ import psycopg
 import livewell
 
 GATE = 4242  # an advisory lock: who holds it keeps everybody waiting who comes to a gate
-FUNCTIONS = Path(livewell.__file__).parent / "queue" / "sql" / "functions"
+PACKAGES = Path(livewell.__file__).parent
 
 Change = tuple[str, str]
 
 
 def source(name: str) -> str:
-    """The file of one queue function."""
-    return (FUNCTIONS / f"{name}.sql").read_text()
+    """The file of one function, whichever package has it."""
+    [path] = PACKAGES.glob(f"*/sql/functions/{name}.sql")
+    return path.read_text()
 
 
 def changed(text: str, *changes: Change) -> str:
