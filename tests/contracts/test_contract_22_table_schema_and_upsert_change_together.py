@@ -5,40 +5,56 @@ Broken once, and kept broken below: every kind of change by hand, and an upsert 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from livewell.apps.market import type_files
-from livewell.db import Database
+from livewell.db import Database, scratch
 from livewell.refresh.apply import apply
 from livewell.refresh.definition import TypeDefinition
 from livewell.refresh.document import read_file
-from livewell.refresh.drift import find_drift
+from livewell.refresh.drift import Drift, find_drift
 from livewell.refresh.validate import Valid, validate
 from livewell.settings import Settings
 from tests.support.refresh_sql import RegistrySession
 from tests.support.refresh_types import NOW, QUOTE, type_of
-from tests.support.variants import variant
+from tests.support.variants import changed, source
 
 
-@pytest.fixture
-def registry(livewell_dsn: str) -> Iterator[RegistrySession]:
-    """An empty registry."""
-    with RegistrySession(livewell_dsn) as session:
+@pytest.fixture(scope="module")
+def applied(livewell_server: str, livewell_template: str) -> Iterator[str]:
+    """A database with the shipped types applied, for all tests of this file."""
+    name = f"livewell_test_{secrets.token_hex(6)}"
+    dsn = scratch.clone(livewell_server, livewell_template, name)
+    with RegistrySession(dsn) as session:
         session.clear()
-        yield session
+        for path in type_files():
+            found = read_file(path.read_bytes(), path.name)
+            session.apply(found) if isinstance(found, TypeDefinition) else session.apply_upstream(found)
+    yield dsn
+    scratch.drop(livewell_server, name)
 
 
 @pytest.fixture
-async def database(registry: RegistrySession, livewell_settings: Settings) -> AsyncIterator[Database]:
-    """The same, as the product speaks to it, with the shipped types applied."""
-    database = Database(livewell_settings.database_url.get_secret_value(), livewell_settings)  # type: ignore[union-attr] # the fixture sets it
-    await database.open()
-    for path in type_files():
-        await apply(database, read_file(path.read_bytes(), path.name), path.name)
-    yield database
-    await database.close()
+def registry(applied: str) -> Iterator[RegistrySession]:
+    """A session on it whose changes are rolled back."""
+    with RegistrySession(applied) as session:
+        session.rows("BEGIN")
+        yield session
+        session.rows("ROLLBACK")
+
+
+async def drift(registry: RegistrySession) -> list[Drift]:
+    """What `types check` would say."""
+
+    async def call(query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return registry.rows(query, *params)
+
+    return await find_drift(call)
 
 
 def shipped(name: str) -> TypeDefinition:
@@ -48,22 +64,24 @@ def shipped(name: str) -> TypeDefinition:
     return found
 
 
-async def test_what_was_applied_has_no_drift(database: Database) -> None:
+async def test_what_was_applied_has_no_drift(registry: RegistrySession) -> None:
     """For every shipped type."""
-    assert await find_drift(database) == []
+    assert await drift(registry) == []
 
 
-async def test_applying_the_shipped_types_again_changes_nothing(database: Database) -> None:
-    """Every version stays."""
+async def test_applying_the_shipped_types_again_changes_nothing(applied: str) -> None:
+    """Every version stays: the product's own way of applying agrees with what is there."""
+    settings = Settings(database_url=SecretStr(applied))
+    database = Database(applied, settings)
+    await database.open()
     again = [await apply(database, read_file(path.read_bytes(), path.name), path.name) for path in type_files()]
+    await database.close()
 
     assert {(done.outcome, done.version) for done in again} == {("unchanged", 1)}
 
 
 @pytest.mark.parametrize("name", [path.stem for path in type_files()[1:]])
-async def test_what_the_schema_lets_through_the_upsert_stores_whole(
-    database: Database, registry: RegistrySession, name: str
-) -> None:
+async def test_what_the_schema_lets_through_the_upsert_stores_whole(registry: RegistrySession, name: str) -> None:
     """Every column of every row of the sample is found again, and storing it twice writes nothing."""
     definition = shipped(name)
     key = definition.sample.key
@@ -79,22 +97,16 @@ async def test_what_the_schema_lets_through_the_upsert_stores_whole(
     assert nulls == sum(one is None for row in valid.rows for one in row.values())
 
 
-async def test_an_upsert_that_forgets_a_column_is_noticed(
-    database: Database, registry: RegistrySession, livewell_dsn: str
-) -> None:
+async def test_an_upsert_that_forgets_a_column_is_noticed(registry: RegistrySession) -> None:
     """Broken on purpose: the same check, with an upsert that was made from another list."""
     definition = shipped("quote")
     [valid] = validate(definition, ["AAPL"], definition.sample.body.encode(), content_type=None, now=NOW).values()
     assert isinstance(valid, Valid)
-    with variant(
-        livewell_dsn,
-        "write_values",
-        (
-            "WITH ORDINALITY AS e (value, ordinality)) AS c;",
-            "WITH ORDINALITY AS e (value, ordinality) WHERE e.value ->> 'name' <> 'volume') AS c;",
-        ),
-    ):
-        registry.write("quote", {"AAPL": valid.rows})
+    last = "WITH ORDINALITY AS e (value, ordinality)"
+    registry.rows(
+        changed(source("write_values"), (f"{last}) AS c;", f"{last} WHERE e.value ->> 'name' <> 'volume') AS c;"))
+    )
+    registry.write("quote", {"AAPL": valid.rows})
 
     assert registry.read("quote", "AAPL")["AAPL"]["volume"] is None
     assert valid.rows[0]["volume"] is not None
@@ -153,40 +165,35 @@ async def test_an_upsert_that_forgets_a_column_is_noticed(
         ("UPDATE livewell.data_type SET definition = '{}' WHERE name = 'quote'", "its definition cannot be read"),
     ],
 )
-async def test_a_change_by_hand_is_found(
-    database: Database, registry: RegistrySession, statement: str, said: str
-) -> None:
+async def test_a_change_by_hand_is_found(registry: RegistrySession, statement: str, said: str) -> None:
     """In the table, in the columns, in the definition."""
     registry.rows(statement)
 
-    found = await find_drift(database)
+    found = await drift(registry)
     assert any(one.what.startswith(said) for one in found), found
 
 
-async def test_the_sql_that_is_told_ends_the_drift(database: Database, registry: RegistrySession) -> None:
+async def test_the_sql_that_is_told_ends_the_drift(registry: RegistrySession) -> None:
     """What `types check` prints can be run."""
     registry.rows(
         "ALTER TABLE livewell_data.quote ADD COLUMN mine integer CHECK (mine > 0), ALTER COLUMN volume TYPE double precision, DROP CONSTRAINT price_bounds"
     )
 
-    for one in await find_drift(database):
+    for one in await drift(registry):
         assert one.statement is not None
         registry.rows(one.statement)
 
-    assert await find_drift(database) == []
+    assert await drift(registry) == []
 
 
-async def test_a_column_that_is_added_is_stored_at_once(database: Database, registry: RegistrySession) -> None:
+def test_a_column_that_is_added_is_stored_at_once(registry: RegistrySession) -> None:
     """One file changed: table, schema and upsert with it."""
     registry.rows("DROP TABLE livewell_data.quote")
     registry.rows("DELETE FROM livewell.data_type WHERE name = 'quote'")
-    await apply(database, type_of(QUOTE), "quote.toml")
-    wider = type_of(
-        QUOTE,
-        columns={"pe": {"type": "numeric", "nullable": True}},
-        sample={"body": QUOTE["sample"]["body"].replace('"price"', '"pe": 31.2, "price"')},
-    )
+    registry.apply(type_of(QUOTE))
+    body = QUOTE["sample"]["body"].replace('"price"', '"pe": 31.2, "price"')
+    wider = type_of(QUOTE, columns={"pe": {"type": "numeric", "nullable": True}}, sample={"body": body})
 
-    assert (await apply(database, wider, "quote.toml")).outcome == "changed"
-    registry.store(wider, "AAPL", wider.sample.body)
+    assert registry.apply(wider).outcome == "changed"
+    registry.store(wider, "AAPL", body)
     assert registry.read("quote", "AAPL")["AAPL"]["pe"] == 31.2
