@@ -139,7 +139,7 @@ def check(ctx: click.Context, *, as_json: bool) -> None:
     """Compare every table with the definition it was made from. Exit 1 when one differs."""
     from livewell.refresh.drift import find_drift  # noqa: PLC0415 - heavy
 
-    found = with_app(lambda app: find_drift(app.database))
+    found = with_app(lambda app: find_drift(app.database.call))
     for one in found:
         if as_json:
             print_json({"type": one.type, "what": one.what, "statement": one.statement})
