@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from livewell.refresh.definition import TypeDefinition
-from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import PRICES, QUOTE, type_of, upstream_of
+from tests.support.registry_sql import RegistrySession
 
 
 def with_columns(**columns: object) -> TypeDefinition:

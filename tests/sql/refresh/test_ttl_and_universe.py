@@ -7,8 +7,8 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import QUOTE, type_of
+from tests.support.registry_sql import RegistrySession
 
 
 @pytest.fixture

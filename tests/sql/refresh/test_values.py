@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import PRICES, QUOTE, type_of
+from tests.support.registry_sql import RegistrySession
 
 DAY = {"date": "2026-07-21", "close": "229.45"}
 NEXT = {"date": "2026-07-22", "close": "231.4"}
