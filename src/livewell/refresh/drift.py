@@ -9,9 +9,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from livewell.db import Database
 from livewell.errors import InvalidDefinition
-from livewell.refresh.registry import read_type_row
+from livewell.refresh.registry import Call, read_type_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +22,16 @@ class Drift:
     statement: str | None
 
 
-async def find_drift(database: Database) -> list[Drift]:
+async def find_drift(call: Call) -> list[Drift]:
     """Every difference of every type."""
-    rows = await database.call(
-        "SELECT t.name, t.version, t.definition::text, t.columns::text FROM livewell.data_type t ORDER BY t.name"
+    rows = await call(
+        "SELECT t.name, t.version, t.definition::text, t.columns::text FROM livewell.data_type t ORDER BY t.name",
+        (),
     )
     found: list[Drift] = []
     for name, version, definition, columns in rows:
         found += _in_registry(name, version, definition, json.loads(columns))
-        differences = await database.call(
+        differences = await call(
             "SELECT c.what, c.statement FROM livewell.compare_table(%s, %s::jsonb) AS c", (name, columns)
         )
         found += [Drift(name, what, statement) for what, statement in differences]

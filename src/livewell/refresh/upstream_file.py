@@ -83,12 +83,13 @@ def _check_url(table: Table, url: str, private_hosts: Collection[str] | None) ->
 def _inward(host: str) -> bool:
     """Whether the name itself says so. What a name resolves to is checked by outbound, at every call."""
     try:
-        return not ipaddress.ip_address(host).is_global
+        address = ipaddress.ip_address(host)
     except ValueError:
         last = host.rstrip(".").rpartition(".")[2].lower()
         # 2130706433, 0x7f.1 and 127.1 are addresses too, to whoever resolves them.
         odd_number = last.isdigit() or re.fullmatch(r"0x[0-9a-f]*", last) is not None
         return odd_number or last in ("localhost", "local", "internal", "localdomain")
+    return not address.is_global or address.is_multicast
 
 
 def _limits(table: Table, name: str, credentials: tuple[str, ...]) -> Limits:

@@ -69,7 +69,7 @@ BEGIN
         FROM live_check k WHERE NOT EXISTS (SELECT FROM wanted w WHERE w.name || '_bounds' = k.name)
         UNION ALL
         SELECT 1002, format('the primary key is (%s) in the table and (%s) in the definition', array_to_string(p.names, ', '), array_to_string(wk.names, ', ')), false,
-            concat_ws(' ', format('ALTER TABLE livewell_data.%I DROP CONSTRAINT %I;', p_name, p.name),
+            concat_ws(' ', CASE WHEN p.name IS NOT NULL THEN format('ALTER TABLE livewell_data.%I DROP CONSTRAINT %I;', p_name, p.name) END,
                 format('ALTER TABLE livewell_data.%I ADD PRIMARY KEY (%s);', p_name, (SELECT string_agg(format('%I', n), ', ') FROM unnest(wk.names) AS n)))
         FROM wanted_key wk LEFT JOIN primary_key p ON true WHERE p.names IS DISTINCT FROM wk.names
     )
