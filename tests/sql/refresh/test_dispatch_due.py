@@ -71,10 +71,10 @@ def test_only_the_holder_dispatches(refresh: RefreshSession) -> None:
 
 
 def test_the_order_is_by_viewers_and_waiting(refresh: RefreshSession) -> None:
-    """Twenty viewers for a second, one for thirty, three for five."""
+    """Twenty viewers for a second, one for five minutes, three for five seconds."""
     watch(refresh, {"MANY": 20, "OLD": 1, "SOME": 3})
     due(refresh, "MANY", 1)
-    due(refresh, "OLD", 30)
+    due(refresh, "OLD", 300)
     due(refresh, "SOME", 5)
 
     refresh.dispatch()
