@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tests.support.queue_sql import QueueSession
+from tests.support.refresh_sql import RefreshSession
 from tests.support.variants import variant
 
 
@@ -49,3 +50,26 @@ def test_by_rank_alone_it_breaks(queue: QueueSession, queue_dsn: str) -> None:
         variant(queue_dsn, "claim_limited", ("ORDER BY j.lane, j.rank, j.id", "ORDER BY j.rank, j.id")),
     ):
         assert order(queue, limited=True) == [1, 1, 1, 0, 0, 0]
+
+
+# -- the refresh engine: the lane is decided by code, whatever the registry says -------------------------------------
+
+
+def lanes(refresh: RefreshSession) -> dict[str, int]:
+    """A scheduled type and an ordinary one, both watched by the same three; the registry claims otherwise."""
+    refresh.type("daily", strategy="scheduled", cron="* * * * *", zone="UTC", definition='{"lane": 0, "priority": 100}')
+    for _ in range(3):
+        refresh.subscribe(refresh.open(), "A", "A", of=["daily", "quote"])
+    refresh.dispatch()
+    return {str(key): lane for key, lane in refresh.jobs("unique_key", "lane")}
+
+
+def test_a_scheduled_type_is_background_even_while_it_is_watched(refresh: RefreshSession) -> None:
+    """And the ordinary one is not."""
+    assert lanes(refresh) == {"quote:A": 0, "daily:A": 1}
+
+
+def test_a_due_check_that_does_not_look_at_the_strategy_breaks(refresh: RefreshSession, queue_dsn: str) -> None:
+    """Broken on purpose."""
+    with variant(queue_dsn, "dispatch_due", ("t.strategy = 'scheduled' OR g.viewers = 0", "g.viewers = 0")):
+        assert lanes(refresh)["daily:A"] == 0

@@ -143,8 +143,8 @@ async def test_a_subscribe_that_does_not_lock_its_session_leaves_orphans(
     broken: tuple[Change, ...] = (
         ("livewell.heartbeat_session(p_session, v_user) = 'alive'", "true"),
         (
-            "UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = p_session AND s.user_id = v_user;",
-            "PERFORM FROM livewell.viewer_session s WHERE s.id = p_session AND s.user_id = v_user;",
+            "UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = p_session AND s.user_id || '' = v_user;",
+            "PERFORM FROM livewell.viewer_session s WHERE s.id = p_session AND s.user_id || '' = v_user;",
         ),
     )
     with variant(queue_dsn, "subscribe", *broken):

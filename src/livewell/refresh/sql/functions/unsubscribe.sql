@@ -14,6 +14,7 @@ SET enable_mergejoin = off
 AS $$
 DECLARE
     v_user  pg_catalog.text := coalesce(p_user, 'session:' || p_session);
+    v_pairs pg_catalog.text[];
     v_n     integer;
 BEGIN
     IF coalesce(cardinality(p_keys), 0) > 1000 OR cardinality(p_types) IS DISTINCT FROM cardinality(p_keys) THEN
@@ -22,12 +23,13 @@ BEGIN
     IF livewell.heartbeat_session(p_session, v_user) = 'unknown' THEN
         RETURN -1;
     END IF;
-    UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = p_session AND s.user_id = v_user;
+    UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = p_session AND s.user_id || '' = v_user;
     IF NOT FOUND THEN
         RETURN -1;      -- swept at this moment
     END IF;
-    DELETE FROM livewell.subscription b USING unnest(p_types, p_keys) AS g (type, key)
-    WHERE b.session_id = p_session AND b.data_type = g.type AND b.key = g.key;
+    -- By the session alone: an index on the key would read all viewers of a popular one.
+    v_pairs := ARRAY(SELECT g.type || ':' || g.key FROM unnest(p_types, p_keys) AS g (type, key));
+    DELETE FROM livewell.subscription b WHERE b.session_id = p_session AND b.data_type || ':' || b.key = ANY (v_pairs);
     GET DIAGNOSTICS v_n = ROW_COUNT;
     UPDATE livewell.viewer w SET subscriptions = greatest(w.subscriptions - v_n, 0) WHERE w.user_id = v_user AND v_n > 0;
     RETURN v_n;
