@@ -462,3 +462,33 @@ def test_the_reference_page_has_every_field_once() -> None:
     rows = [line.split(" | ")[0].strip("| `") for line in reference_page().splitlines() if line.startswith("| `")]
 
     assert rows == list(Settings.model_fields)
+
+
+class TestHosts:
+    """The lists of hosts that may be called."""
+
+    def test_a_comma_list_and_a_toml_list_are_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Lower case, without doubles, in the order given."""
+        monkeypatch.setenv("LIVEWELL_OUTBOUND_HOSTS", "API.Example.com, data.test,api.example.com")
+        write('outbound_private_hosts = ["localhost", "127.0.0.1", "::1"]\n')
+        loaded = Settings.load()
+
+        assert loaded.outbound_hosts == ("api.example.com", "data.test")
+        assert loaded.outbound_private_hosts == ("localhost", "127.0.0.1", "[::1]")
+        assert loaded.masked()["outbound_hosts"] == "api.example.com, data.test"
+
+    def test_without_a_word_only_the_upstream_we_ship_may_be_called_and_nothing_private(self) -> None:
+        """A demo or a test that calls this machine names it."""
+        loaded = Settings.load()
+
+        assert (loaded.outbound_hosts, loaded.outbound_private_hosts) == (("financialmodelingprep.com",), ())
+
+    @pytest.mark.parametrize(
+        "value", ["", "*", "*.example.com", "https://a.com", "a.com:443", "a.com,,b.com", "127.1", "a b", 7, [1], "a\0"]
+    )
+    def test_what_is_no_exact_host_name_is_refused(self, value: object) -> None:
+        """The message names the setting and what is allowed."""
+        message = refusal(outbound_hosts=value)
+
+        assert "--outbound-hosts" in message
+        assert "exact host names" in message or value == ""

@@ -6,8 +6,9 @@
 One deadline covers all of it: a server that drips a byte a second resets every timeout but this one. Redirects are not
 followed, cookies not kept, proxies and .netrc not read, failed calls not repeated: whoever holds the permit decides.
 
-Measured against a local server, 20 at once, 600-byte answers, uvloop, median of 5 alternating pairs:
-see bench in tests/outbound/bench.py.
+Measured beside bare aiohttp in one process (python -m bench.outbound: 600-byte answers, 20 at once, uvloop, CPU time, a busy
+2-core machine): 3,700 to 4,400 calls/s against 5,100 to 6,400, ratio 0.71 to 0.80. The difference is the URL check, the
+deadline, the look at a kept connection before it is used, and headers as a plain dict.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from yarl import URL
 from livewell.errors import CallFailed, InvalidOption, LivewellError
 from livewell.outbound.answer import Answer
 from livewell.outbound.decoding import decoder
-from livewell.outbound.exchange import CALL, Call, Connector, Request
+from livewell.outbound.exchange import CALL, Call, Connector, Request, StaleConnection
 from livewell.outbound.failure import BodyRefused, Reason, explain, safe
 from livewell.outbound.guard import Guard, Resolve, SystemResolve
 from livewell.outbound.target import Hosts, Target, UrlRefused
@@ -182,11 +183,7 @@ class Outbound:
     async def _exchange(
         self, session: aiohttp.ClientSession, url: URL, headers: Mapping[str, str], call: Call
     ) -> Answer:
-        token = CALL.set(call)
-        try:
-            response = await session.get(url, headers=headers, allow_redirects=False)
-        finally:
-            CALL.reset(token)
+        response = await self._head(session, url, headers, call)
         try:
             call.status, call.headers = response.status, _answer_headers(response.raw_headers)
             body, decoded_bytes = await _read_body(response, call)
@@ -201,6 +198,21 @@ class Outbound:
             had_length="content-length" in call.headers or response.status in _NO_BODY,
             seconds=time.monotonic() - call.started,
         )
+
+    async def _head(
+        self, session: aiohttp.ClientSession, url: URL, headers: Mapping[str, str], call: Call
+    ) -> aiohttp.ClientResponse:
+        """Send the request on a connection that lives; those that died in the pool are passed over, nothing was sent on them."""
+        token = CALL.set(call)
+        try:
+            for _ in range(self._connections_max + 1):
+                try:
+                    return await session.get(url, headers=headers, allow_redirects=False)
+                except StaleConnection:
+                    continue
+        finally:
+            CALL.reset(token)
+        raise aiohttp.ServerDisconnectedError
 
     def _why(self, error: BaseException, call: Call, *, late: bool) -> tuple[Reason, str]:
         if late:
@@ -219,7 +231,8 @@ async def _read_body(response: aiohttp.ClientResponse, call: Call) -> tuple[byte
         body.feed(chunk)
     if call.over:  # a body without a length ends with the connection, also when we were the ones to end it
         raise BodyRefused("too_large", f"more than {call.wire_bytes_max} bytes came")
-    return body.finish(), body.decoded_bytes
+    framed = bool(stated) or "transfer-encoding" in call.headers or response.status in _NO_BODY
+    return body.finish(may_be_empty=framed), body.decoded_bytes
 
 
 def _answer_headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:

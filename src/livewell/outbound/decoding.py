@@ -27,8 +27,8 @@ class Decoder:
         """Take a piece as it came; raises BodyRefused."""
         self._keep(chunk)
 
-    def finish(self) -> bytes:
-        """Give the whole body; raises BodyRefused where its encoding did not come to an end."""
+    def finish(self, *, may_be_empty: bool = True) -> bytes:  # noqa: ARG002 - of those that unpack
+        """Give the whole body; raises BodyRefused where its encoding did not come to an end. Packed, nothing is not empty."""
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     def _keep(self, data: bytes) -> None:
@@ -72,11 +72,11 @@ class _Inflater(Decoder):
         except zlib.error:
             raise BodyRefused("content_type", "the body is not what its Content-Encoding says") from None
 
-    def finish(self) -> bytes:
+    def finish(self, *, may_be_empty: bool = True) -> bytes:
         """A stream that did not reach its end was cut."""
-        if self._fed and not self._stream.eof:
+        if not self._stream.eof and (self._fed or not may_be_empty):
             raise BodyRefused("truncated", "the compressed body ends too early")
-        return super().finish()
+        return super().finish(may_be_empty=may_be_empty)
 
     def _next_member(self) -> None:
         self._members += 1

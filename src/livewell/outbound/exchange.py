@@ -10,6 +10,7 @@ that switch were lost in some later version.
 """
 
 import functools
+import select
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -21,7 +22,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from livewell.outbound.guard import Guard
 
-__all__ = ["CALL", "Call", "Connector", "MeteredProtocol", "Request"]
+__all__ = ["CALL", "Call", "Connector", "MeteredProtocol", "Request", "StaleConnection"]
 
 HEAD_BYTES_MAX = 65_536  # status line, headers and the framing of chunks, on top of the body's own bound
 
@@ -67,6 +68,25 @@ class MeteredProtocol(ResponseHandler):
         super().data_received(data)
 
 
+class StaleConnection(Exception):
+    """A kept connection cannot be used any more; nothing was sent, so another one may be taken."""
+
+
+def _is_stale(protocol: MeteredProtocol) -> bool:
+    """Has anything come on a kept connection since its last answer? An end, or bytes that would be taken for the next answer.
+
+    What the event loop has not read yet counts too: a server that closes after its answer is otherwise noticed one
+    request too late. A new connection is not asked (TLS sends tickets on it unasked).
+    """
+    if protocol.should_close or not protocol.is_connected() or protocol.transport is None:
+        return True
+    if protocol.call is None:
+        return False
+    poll = select.poll()
+    poll.register(protocol.transport.get_extra_info("socket").fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
+
 class Request(aiohttp.ClientRequest):
     """A request that asks before it goes, and goes once."""
 
@@ -75,10 +95,10 @@ class Request(aiohttp.ClientRequest):
         call, protocol = CALL.get(), conn.protocol
         if not isinstance(protocol, MeteredProtocol):
             raise TypeError("livewell.outbound: this version of aiohttp makes its connections in another way")
-        # An answer that nobody asked for, or the end of the connection, has arrived while it was kept: its bytes would
-        # be taken for the answer to this request.
-        if call.sent or protocol.should_close or not protocol.is_connected():
+        if call.sent:
             raise aiohttp.ServerDisconnectedError
+        if _is_stale(protocol):
+            raise StaleConnection
         protocol.call = call
         if call.before_write is not None:
             try:

@@ -10,6 +10,7 @@ and non-ASCII characters, a lone %, dot segments, numbers in place of a host nam
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from livewell.errors import ConfigurationError
 from livewell.host import host_name
@@ -57,6 +58,8 @@ class Hosts:
             self._allowed = frozenset(map(host_name, allowed)) | self._private
         except ValueError as error:
             raise ConfigurationError(f"outbound hosts: {error}") from error
+        # A URL with an address instead of a name meets no resolver, so it is judged here (and again at the socket).
+        self._misplaced = frozenset(host for host in self._allowed if not self._may_be_called(host))
 
     def read(self, url: str) -> Target:
         """Check a URL whole; raises UrlRefused."""
@@ -76,16 +79,15 @@ class Hosts:
         port = int(found["port"] or (443 if found["scheme"] == "https" else 80))
         if not 1 <= port <= 65_535:
             raise UrlRefused(f"host {host!r}: port {port}")
-        self._check_literal(host, private=private)
+        if host in self._misplaced:
+            raise UrlRefused(f"address {host} is not public, and not named in outbound_private_hosts")
         origin = f"{found['scheme']}://{host}:{port}"
         return Target(f"{origin}{found['path'] or '/'}{found['query'] or ''}", origin, private)
 
-    @staticmethod
-    def _check_literal(host: str, *, private: bool) -> None:
-        """A URL with an address instead of a name meets no resolver, so it is judged here (and again at the socket)."""
+    def _may_be_called(self, host: str) -> bool:
         bare = host.strip("[]")
-        if not re.fullmatch(r"[0-9.]+|[0-9a-f:.]*:[0-9a-f:.]*", bare):
-            return
-        where = place(bare)
-        if where == "forbidden" or (where == "private" and not private):
-            raise UrlRefused(f"address {host} is {where}")
+        try:
+            ip_address(bare)
+        except ValueError:
+            return True  # a name: its addresses are judged when they are known
+        return place(bare) in (("public", "private") if host in self._private else ("public",))

@@ -68,6 +68,7 @@ def test_gzip_in_several_members_is_one_body() -> None:
         ("deflate", zlib.compress(b"x") + b"garbage"),
         ("gzip", gzip.compress(b"abc")[:-8] + b"\0" * 8),
     ],
+    ids=["no gzip", "rubbish after gzip", "rubbish after deflate", "wrong checksum"],
 )
 def test_a_body_that_is_not_what_it_says_is_refused(encoding: str, wire: bytes) -> None:
     """Wrong magic, rubbish after the end, a checksum that does not fit."""

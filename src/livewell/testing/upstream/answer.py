@@ -16,6 +16,7 @@ __all__ = ["Answer", "Piece", "compose"]
 
 HTML = "<!doctype html><html><body><h1>We will be back soon</h1><p>Scheduled maintenance.</p></body></html>"
 PIECE_BYTES = 65_536
+NO_BODY = (204, 304)  # packing nothing would give twenty bytes, which the client takes for its next answer
 
 
 class Piece(NamedTuple):
@@ -42,7 +43,7 @@ def compose(request: Request, behaviour: Behaviour, values: Values) -> Answer:
     if behaviour.fault in ("hang", "close_before_head", "reset_before_head"):
         return Answer(0, b"", iter(()), chunked=False, keep_alive=False)
     accepted = "gzip" in request.headers.get("accept-encoding", "")
-    layers = behaviour.gzip if behaviour.gzip is not None else int(accepted)
+    layers = behaviour.gzip if behaviour.gzip is not None else int(accepted and behaviour.status not in NO_BODY)
     versions: dict[str, int] = {}
     body: Iterator[Piece]
     if behaviour.body == "huge" and behaviour.content is None:
@@ -73,7 +74,7 @@ def _content(request: Request, behaviour: Behaviour, values: Values) -> tuple[st
     answer: Any = None
     if behaviour.content is not None:
         content = behaviour.content
-    elif behaviour.status in (204, 304):
+    elif behaviour.status in NO_BODY:
         content = b""  # HTTP allows these no body
     elif behaviour.body == "html":
         kind, content = "text/html; charset=utf-8", HTML.encode()
