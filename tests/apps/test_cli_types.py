@@ -18,7 +18,7 @@ from livewell.cli import cli
 from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
 from livewell.refresh.record import Fetched
 from livewell.refresh.request import Request
-from tests.support.refresh_sql import RegistrySession
+from tests.support.registry_sql import RegistrySession
 
 Run = Callable[..., Result]
 QUOTE = (TYPES / "quote.toml").read_text()
