@@ -33,10 +33,14 @@ from livewell.queue.handle import Options, Task
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition, define
 from livewell.queue.worker.worker import Worker
+from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
 from livewell.refresh.dispatcher import Dispatcher
 from livewell.refresh.reading import Reading
 from livewell.refresh.reads import Reads
+from livewell.refresh.record import Fetched
 from livewell.refresh.refresher import KIND, QUEUES, Refresher
+from livewell.refresh.request import Request as RefreshRequest
+from livewell.refresh.sampler import Sampler
 from livewell.refresh.validate import Transform
 from livewell.settings import Settings
 from livewell.sync import Sync
@@ -367,6 +371,13 @@ class Livewell:
         While it is followed it is a viewer, and what it watches is kept fresh. Only the latest state of a key is given, never a backlog.
         """
         return self.reads.watch(type, keys, user=user)
+
+    async def fetch_sample(
+        self, request: RefreshRequest, definition: TypeDefinition, upstream: UpstreamDefinition
+    ) -> Fetched:
+        """Make one call by hand, under the upstream's limits: `livewell types sample`."""
+        async with Outbound.from_settings(self.settings) as outbound:
+            return await Sampler(self.database, outbound).fetch(request, definition, upstream)
 
     def worker(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -12,12 +13,10 @@ import pytest
 import structlog
 from click.testing import CliRunner, Result
 
-from livewell.app import Livewell
 from livewell.apps.market import TYPES
+from livewell.apps.market.simulator import Simulator
+from livewell.apps.market.simulator.judge import calls
 from livewell.cli import cli
-from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
-from livewell.refresh.record import Fetched
-from livewell.refresh.request import Request
 from tests.support.registry_sql import RegistrySession
 
 Run = Callable[..., Result]
@@ -29,6 +28,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, livewell_dsn: str) -> I
     """Run a command in this process on this test's database, in an empty folder."""
     for name in [name for name in os.environ if name.startswith("LIVEWELL_") and not name.startswith("LIVEWELL_TEST_")]:
         monkeypatch.delenv(name)
+    monkeypatch.delenv("FMP_API_KEY", raising=False)
     monkeypatch.setenv("DATABASE_URL", livewell_dsn)
     monkeypatch.chdir(tmp_path)
     with RegistrySession(livewell_dsn) as session:
@@ -148,14 +148,11 @@ def test_times_to_live_of_keys(applied: Run) -> None:
         (("ttl", "set", "nothing", "AAPL", "5s"), 'type "nothing" is not in the registry'),
         (("show", "nothing"), 'type "nothing" is not in the registry'),
         (("universe", "add", "quote", "a b"), "does not fit"),
-        (("sample", "quote", "AAPL"), "this release cannot call upstreams"),
+        (("sample", "quote", "AAPL"), "environment variable FMP_API_KEY is not set"),
     ],
 )
-def test_a_mistake_is_one_line(
-    applied: Run, arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistake_is_one_line(applied: Run, arguments: tuple[str, ...], said: str) -> None:
     """That says what is wrong."""
-    monkeypatch.delattr(Livewell, "fetch_sample", raising=False)
     result = applied("types", *arguments)
 
     assert result.exit_code == 1
@@ -176,23 +173,35 @@ def test_the_universe(applied: Run, tmp_path: Path) -> None:
     assert len(lines(applied("types", "universe", "list", "quote", "--inactive", "--json"))) == 3
 
 
-def test_a_sample_is_printed_as_it_goes_into_the_file(applied: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the answer was: one that does not fit is what a new sample is for."""
-    asked: list[str] = []
-    body = b'[{"symbol": "MSFT", "price": 510.2}]'
+@pytest.fixture
+def simulated(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Quote from a simulator, which allows two calls an hour."""
+    with asyncio.Runner() as runner:
+        simulator = runner.run(Simulator.start(tmp_path / "simulator.log", seed=7))
+        monkeypatch.setenv("LIVEWELL_OUTBOUND_HOSTS", "127.0.0.1")
+        monkeypatch.setenv("LIVEWELL_OUTBOUND_PRIVATE_HOSTS", "127.0.0.1")
+        monkeypatch.setenv("FMP_API_KEY", "canary-of-the-sample")
+        upstream = (TYPES / "fmp.toml").read_text()
+        address = upstream.partition('base_url = "')[2].partition('"')[0]
+        upstream = upstream.replace(address, simulator.url).replace('rate = "300/min"', 'rate = "2/h"')
+        (tmp_path / "fmp.toml").write_text(upstream)
+        assert run("types", "apply", "fmp.toml", str(TYPES / "quote.toml")).exit_code == 0
+        yield run
+        runner.run(simulator.stop())
 
-    async def fetch_sample(
-        _: Livewell, request: Request, definition: TypeDefinition, upstream: UpstreamDefinition
-    ) -> Fetched:
-        asked.append(f"{definition.name} {upstream.name} {request.url}")
-        return Fetched(body, "application/json")
 
-    monkeypatch.setattr(Livewell, "fetch_sample", fetch_sample, raising=False)
+def test_a_sample_is_recorded_under_the_upstreams_limits(simulated: Run, livewell_dsn: str, tmp_path: Path) -> None:
+    """A real call: as a table for the file, its bytes are booked, and the third is refused before anybody is called."""
+    result = simulated("types", "sample", "quote", "AAPL")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith('[sample]\nkey = "AAPL"\nrecorded = "20')
+    assert "canary" not in result.output
 
-    result = applied("types", "sample", "quote", "MSFT")
+    assert simulated("types", "sample", "quote", "NOSUCH").exit_code == 1
+    refused = simulated("types", "sample", "quote", "MSFT")
 
-    assert asked == ["quote fmp https://financialmodelingprep.com/stable/quote?symbol=MSFT"]
-    assert result.exit_code == 1
-    assert '"name" is not there' in result.stderr
-    assert result.stdout.startswith('[sample]\nkey = "MSFT"\nrecorded = "20')
-    assert f"body = '''\n{body.decode()}\n'''\n" in result.stdout
+    assert refused.exit_code == 1
+    assert "no call may be made now" in refused.stderr
+    assert len(calls(tmp_path / "simulator.log")) == 2
+    with RegistrySession(livewell_dsn) as session:
+        assert session.value("SELECT units > 300 AND calls = 2 FROM livewell.limiter_usage")

@@ -16,7 +16,6 @@ from livewell.cli.output import AS_JSON, LIMIT, Column, age, print_facts, print_
 if TYPE_CHECKING:
     from livewell.app import Livewell
     from livewell.refresh.admin import TypeAdmin
-    from livewell.refresh.record import Fetch
 
 NAME = click.argument("name", metavar="TYPE")
 KEY = click.argument("key", metavar="KEY")
@@ -93,7 +92,7 @@ def apply(ctx: click.Context, *, files: tuple[Path, ...], shipped: str | None, a
     paths = _paths(files, shipped)
     if not paths:
         raise click.UsageError("say which: FILE..., a folder, or --app market", ctx)
-    private_hosts: Sequence[str] = getattr(Settings.load(), "outbound_private_hosts", ())
+    private_hosts = Settings.load().outbound_private_hosts or ()
     read = [(path.name, read_file(_content(path), path.name, private_hosts=private_hosts)) for path in paths]
     read.sort(key=lambda one: not isinstance(one[1], UpstreamDefinition))
 
@@ -151,7 +150,7 @@ def sample(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
         registry = Registry(app.database.call)
         definition = (await registry.type(name)).definition
         upstream = (await registry.upstream(definition.upstream)).definition
-        return await record(definition, upstream, key, fetch=fetcher(app), now=await database_now(app))
+        return await record(definition, upstream, key, fetch=app.fetch_sample, now=await database_now(app))
 
     recorded = with_app(act)
     fits = isinstance(recorded.verdict, Valid)
@@ -163,16 +162,6 @@ def sample(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
     if not fits:
         click.echo(f"livewell: types sample: {name} {key}: it does not fit the type: {told}", err=True)
         ctx.exit(PROBLEM)
-
-
-def fetcher(app: Livewell) -> Fetch:
-    """How `types sample` makes its call. The app decides: it has the HTTP client and the credentials."""
-    from livewell.errors import LivewellError  # noqa: PLC0415 - only for a mistake
-
-    fetch: Fetch | None = getattr(app, "fetch_sample", None)
-    if fetch is None:
-        raise LivewellError("this release cannot call upstreams")
-    return fetch
 
 
 # ── times to live ──

@@ -26,7 +26,7 @@ from livewell.model import Blame
 from livewell.outbound import Answer, Outbound, Wall, classify
 from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
 from livewell.refresh.reasons import BLAME, Reason
-from livewell.refresh.request import build
+from livewell.refresh.request import build, with_credential
 from livewell.refresh.validate import Missing, Rejected, Transform, Valid, validate
 
 _DETAIL_CHARS_MAX = 300
@@ -131,6 +131,7 @@ async def fetch(
     """One call for these keys. What before_write raises is raised here, and nothing was sent; every other end is a result for each key."""
     try:
         request = build(definition, keys, upstream)
+        hidden_headers, hidden_query = with_credential(upstream, secret)
     except InvalidOption as error:
         refused = _failure(Reason.WRONG_KEY, str(error), Blame.OURS)
         return Fetched(dict.fromkeys(keys, refused), time.monotonic())
@@ -145,14 +146,12 @@ async def fetch(
     headers: dict[str, str | SecretStr] = dict(request.headers)
     if validator is not None and len(keys) == 1:
         headers |= validator.headers
-    place, _, name = (upstream.credential_in or "").partition(":")
-    if secret is not None and place == "header":
-        headers[name] = secret
+    headers |= hidden_headers
     try:
         answer = await outbound.get(
             request.url,
             headers=headers,
-            query={name: secret} if secret is not None and place == "query" else None,
+            query=hidden_query or None,
             body_bytes_max=definition.fetch.body_bytes_max,
             before_write=writing,
         )

@@ -1,4 +1,4 @@
-"""What to ask for: the address of one call, made from the type, the upstream and the keys. Pure, and without secrets until with_credential().
+"""What to ask for: the address of one call, made from the type, the upstream and the keys. Pure, and without secrets: with_credential() says where one goes, and does not show it.
 
 Keys are checked against the type's pattern and percent-encoded, so none can leave its place in the path or the query (F-D19).
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
+
+from pydantic import SecretStr
 
 from livewell.errors import InvalidOption
 from livewell.refresh.definition import Call, TypeDefinition, UpstreamDefinition
@@ -41,18 +43,17 @@ def build(definition: TypeDefinition, keys: Sequence[str], upstream: UpstreamDef
     return _request(upstream, batch.call, "{keys}", batch.separator.join(quote(key, safe="") for key in keys))
 
 
-def with_credential(request: Request, upstream: UpstreamDefinition, secret: str) -> tuple[str, dict[str, str]]:
-    """Address and headers as they are sent. Only for the call itself: never for a log, an error or a row."""
-    where, _, name = (upstream.credential_in or "").partition(":")
-    if not secret.isascii() or not secret.isprintable() or not secret:
+def with_credential(
+    upstream: UpstreamDefinition, secret: SecretStr | None
+) -> tuple[dict[str, SecretStr], dict[str, SecretStr]]:
+    """What to add to a request's headers and to its query, hidden until it is sent."""
+    if secret is None:
+        return {}, {}
+    text = secret.get_secret_value()
+    if not text.isascii() or not text.isprintable() or not text:
         raise InvalidOption(f"upstream {upstream.name}: the credential is empty or not printable ASCII")
-    if where == "header":
-        return request.url, {**request.headers, name: secret}
-    if where == "query":
-        return f"{request.url}{'&' if request.query else '?'}{quote(name, safe='')}={quote(secret, safe='')}", dict(
-            request.headers
-        )
-    return request.url, dict(request.headers)
+    where, _, name = (upstream.credential_in or "").partition(":")
+    return ({name: secret} if where == "header" else {}), ({name: secret} if where == "query" else {})
 
 
 def _request(upstream: UpstreamDefinition, call: Call, place: str, encoded: str) -> Request:

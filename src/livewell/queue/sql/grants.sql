@@ -10,7 +10,7 @@ GRANT EXECUTE ON FUNCTION
     livewell.maintain, livewell.report_progress, livewell.cancel_job, livewell.declare_queue, livewell.add_stats, livewell.ensure_history_days,
     livewell.drop_history_day, livewell.prune_queue, livewell.show_job, livewell.enqueue_one, livewell.enqueue_plain, livewell.refuse_job, livewell.merge_jobs, livewell.claim_limited, livewell.limited_answer,
     livewell.limited_candidates, livewell.group_has_room, livewell.take_permits, livewell.charge_jobs, livewell.release_held, livewell.promote_held, livewell.create_batch,
-    livewell.seal_batch, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.works_queue
+    livewell.seal_batch, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.take_call, livewell.book_call
     TO livewell_worker;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.job, livewell.dead_job TO livewell_operate;
