@@ -393,18 +393,21 @@ class Livewell:
         """
         chosen = list(queues or [*sorted({definition.policy.queue for definition in self.tasks.values()}), QUEUES])
         tasks, beside = self.tasks, list[Callable[[], Awaitable[None]]]()
+        hear: Callable[[str], None] | None = None
         if any(queue.startswith("refresh.") or queue == "*" for queue in chosen):
             refresher = Refresher(
                 self.database, self.nudger, outbound=Outbound.from_settings(self.settings), transforms=self._transforms
             )
             tasks = {**self.tasks, KIND: refresher.task}
             holder = name or f"{socket.gethostname()}:{os.getpid()}"
-            beside = [refresher.run, Dispatcher(self.database, self.nudger, holder=holder).run]
+            dispatcher = Dispatcher(self.database, self.nudger, holder=holder, listen=False)
+            beside, hear = [refresher.run, dispatcher.run], dispatcher.wake
         return Worker(
             self.database,
             tasks,
             queues=chosen,
             beside=beside,
+            hear=hear,
             nudger=self.nudger,
             slots=slots,
             name=name,

@@ -62,6 +62,7 @@ class Worker:
         name: str | None = None,
         on_hang: Callable[[], None] | None = None,
         beside: Sequence[Callable[[], Awaitable[None]]] = (),
+        hear: Callable[[str], None] | None = None,
     ) -> None:
         if not queues:
             raise LivewellError("a worker needs at least one queue; the app declares none")
@@ -69,6 +70,7 @@ class Worker:
         self._settings = database.settings
         self._tasks = tasks
         self._queues = list(queues)
+        self._hear = hear  # told every nudge that the listener hears
         self._beside = beside  # what else runs while it works, until its handlers have ended
         self._names, self._patterns = divide(queues)
         self._nudger = nudger
@@ -121,8 +123,8 @@ class Worker:
         self._keeper = Keeper(database, snapshot=self.holding.snapshot, on_renewed=self._on_renewed, on_hang=on_hang)
         self._listener = Listener(
             database.listen_conninfo,
-            on_nudge=self._on_nudge,
-            on_reconnect=self._exchange.nudge,
+            on_nudge=self._on_heard,
+            on_reconnect=lambda: self._on_heard("*"),
             check_seconds=self._settings.listen_check_seconds,
             connect_seconds=self._settings.connect_timeout_seconds,
         )
@@ -237,6 +239,11 @@ class Worker:
                 self._upkeep.warn("worker", "a result was fenced: another worker owns the job", f"job {claimed.id}")
             self._upkeep.count((claimed.queue, claimed.kind, outcome), now - held.started if held.started else 0.0)
         self.finished += len(finished)
+
+    def _on_heard(self, name: str) -> None:
+        if self._hear is not None:
+            self._hear(name)
+        self._on_nudge(name)
 
     def _on_nudge(self, name: str) -> None:
         if name == "cancel":
