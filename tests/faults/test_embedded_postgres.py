@@ -259,7 +259,7 @@ def test_ctrl_c_in_the_app_does_not_reach_the_server(made_dir: Path) -> None:
     with running_app(made_dir) as app:
         pid, _ = said(app)
         os.killpg(app.pid, signal.SIGINT)
-        app.wait(timeout=20)
+        app.wait(timeout=60)
 
     assert (os.getpgid(pid) == app.pid, is_gone(pid), start(made_dir).pid) == (False, False, pid)
 
