@@ -26,6 +26,7 @@ DECLARE
     v_fences    bigint[] := '{}';
     v_types     text[] := '{}';
     v_keys      text[] := '{}';
+    v_given     jsonb[];                -- the results themselves
     v_versions  bigint[];
     v_judged    text[] := '{}';
     v_errors    text[];
@@ -41,9 +42,9 @@ BEGIN
     v_ids := ARRAY(SELECT (e ->> 'id')::bigint FROM jsonb_array_elements(p_results) AS e);
     PERFORM FROM livewell.job j WHERE j.id = ANY (v_ids) AND j.worker = p_worker ORDER BY j.id FOR UPDATE;
     -- Ours, by id and fence; in the order in which the ledger is locked.
-    SELECT array_agg(o.id), array_agg(o.fence), array_agg(o.name), array_agg(o.key) INTO v_ids, v_fences, v_types, v_keys FROM (
-        SELECT j.id, j.fence, j.payload ->> 'type' AS name, j.payload ->> 'key' AS key
-        FROM jsonb_to_recordset(p_results) AS e (id bigint, fence bigint) JOIN livewell.job j ON j.id = e.id AND j.fence = e.fence AND j.worker = p_worker
+    SELECT array_agg(o.id), array_agg(o.fence), array_agg(o.name), array_agg(o.key), array_agg(o.result) INTO v_ids, v_fences, v_types, v_keys, v_given FROM (
+        SELECT j.id, j.fence, j.payload ->> 'type' AS name, j.payload ->> 'key' AS key, e AS result
+        FROM jsonb_array_elements(p_results) AS e JOIN livewell.job j ON j.id = (e ->> 'id')::bigint AND j.fence = (e ->> 'fence')::bigint AND j.worker = p_worker
         ORDER BY j.payload ->> 'type' COLLATE "C", j.payload ->> 'key' COLLATE "C") o;
     IF EXISTS (SELECT FROM unnest(v_types, v_keys) AS u (name, key) GROUP BY u.name, u.key HAVING count(*) > 1) THEN
         RAISE EXCEPTION 'two results for one key in one call' USING ERRCODE = '22023';        -- one by one, each is compared with the other
@@ -61,9 +62,8 @@ BEGIN
         -- Without what makes a type's row large: a row that is handed to a function is unpacked each time, and a definition is kilobytes (1.8 became 0.4 ms per result).
         SELECT d.name, jsonb_populate_record(d, '{"definition": {}, "columns": []}') AS slim FROM livewell.data_type d WHERE d.name = ANY (v_types)
     ), given AS MATERIALIZED (
-        SELECT u.place, e AS result, j.id, j.fence, (e ->> 'call')::bigint AS call, j.attempt >= j.max_attempts AS exhausted, (j.payload ->> 'version')::bigint AS pinned, u.name, u.key, d.slim AS data_type, l AS ledger
-        FROM jsonb_array_elements(p_results) AS e
-        JOIN unnest(v_ids, v_fences, v_types, v_keys) WITH ORDINALITY AS u (id, fence, name, key, place) ON u.fence = (e ->> 'fence')::bigint
+        SELECT u.place, u.result, j.id, j.fence, (u.result ->> 'call')::bigint AS call, j.attempt >= j.max_attempts AS exhausted, (j.payload ->> 'version')::bigint AS pinned, u.name, u.key, d.slim AS data_type, l AS ledger
+        FROM unnest(v_ids, v_fences, v_types, v_keys, v_given) WITH ORDINALITY AS u (id, fence, name, key, result, place)
         JOIN livewell.job j ON j.id = u.id AND j.fence = u.fence
         LEFT JOIN types d ON d.name = u.name
         LEFT JOIN livewell.ledger l ON l.data_type = u.name AND l.key = u.key
