@@ -25,7 +25,6 @@ from livewell.limits import written
 from livewell.limits.limiter import Breaker, Limiter
 from livewell.limits.limiter import read as read_limits
 from livewell.model import Backoff, Enqueued, JobState, Lane, QueuePolicy, TaskPolicy
-from livewell.outbound import Outbound
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.batch import Batch
 from livewell.queue.enqueue import Alike, Enqueuer, Request
@@ -34,13 +33,10 @@ from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition, define
 from livewell.queue.worker.worker import Worker
 from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
-from livewell.refresh.dispatcher import Dispatcher
 from livewell.refresh.reading import Reading
 from livewell.refresh.reads import Reads
 from livewell.refresh.record import Fetched
-from livewell.refresh.refresher import KIND, QUEUES, Refresher
 from livewell.refresh.request import Request as RefreshRequest
-from livewell.refresh.sampler import Sampler
 from livewell.refresh.validate import Transform
 from livewell.settings import Settings
 from livewell.sync import Sync
@@ -376,6 +372,9 @@ class Livewell:
         self, request: RefreshRequest, definition: TypeDefinition, upstream: UpstreamDefinition
     ) -> Fetched:
         """Make one call by hand, under the upstream's limits: `livewell types sample`."""
+        from livewell.outbound import Outbound  # noqa: PLC0415 - aiohttp is a tenth of the start-up, and few processes call upstreams
+        from livewell.refresh.sampler import Sampler  # noqa: PLC0415 - see above
+
         async with Outbound.from_settings(self.settings) as outbound:
             return await Sampler(self.database, outbound).fetch(request, definition, upstream)
 
@@ -391,6 +390,11 @@ class Livewell:
 
         on_hang is called, in a thread, when a handler has blocked the event loop for two leases: only a new process helps then.
         """
+        # aiohttp is a tenth of the start-up, and only workers need it
+        from livewell.outbound import Outbound  # noqa: PLC0415 - see above
+        from livewell.refresh.dispatcher import Dispatcher  # noqa: PLC0415 - see above
+        from livewell.refresh.refresher import KIND, QUEUES, Refresher  # noqa: PLC0415 - see above
+
         chosen = list(queues or [*sorted({definition.policy.queue for definition in self.tasks.values()}), QUEUES])
         tasks, beside = self.tasks, list[Callable[[], Awaitable[None]]]()
         hear: Callable[[str], None] | None = None
