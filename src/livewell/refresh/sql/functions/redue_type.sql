@@ -16,6 +16,8 @@ DECLARE
     v_keys  text[];
 BEGIN
     SELECT * INTO v_type FROM livewell.data_type t WHERE t.name = p_type;
+    v_type.definition := NULL;      -- see judge_keys
+    v_type.columns := NULL;
     v_keys := ARRAY(SELECT l.key FROM livewell.ledger l WHERE l.data_type = p_type AND l.key > coalesce(p_after_key, '') ORDER BY l.key LIMIT least(greatest(p_limit, 1), 10000));
     PERFORM FROM livewell.ledger l WHERE l.data_type = p_type AND l.key = ANY (v_keys) ORDER BY l.key FOR NO KEY UPDATE;
     v_now := livewell.now();

@@ -31,9 +31,12 @@ BEGIN
     JOIN livewell.ledger l ON l.data_type = g.type AND l.key = g.key
     ORDER BY l.data_type, l.key FOR KEY SHARE OF l;
     FOR v_row IN
-        SELECT l.data_type, l.key, t AS rule, l AS ledger
+        WITH rules AS MATERIALIZED (
+            SELECT d.name, jsonb_populate_record(d, '{"definition": {}, "columns": []}') AS rule FROM livewell.data_type d WHERE d.name = ANY (p_types)        -- see judge_keys
+        )
+        SELECT l.data_type, l.key, t.rule, l AS ledger
         FROM (SELECT DISTINCT u.type, u.key FROM unnest(p_types, p_keys) AS u (type, key)) g
-        JOIN livewell.ledger l ON l.data_type = g.type AND l.key = g.key JOIN livewell.data_type t ON t.name = l.data_type
+        JOIN livewell.ledger l ON l.data_type = g.type AND l.key = g.key JOIN rules t ON t.name = l.data_type
         WHERE l.due_at IS NULL ORDER BY l.data_type, l.key
     LOOP
         <<attempt>>
