@@ -35,4 +35,4 @@ lock:                   ## after changing dependencies
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade -o requirements.lock
 
 clean:
-	rm -rf .venv .livewell .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .livewell .livewell-demo .pytest_cache .mypy_cache .ruff_cache
