@@ -68,27 +68,30 @@ class Stage:
         self._types: list[TypeDefinition] = []
 
     async def set(self, settings: Settings) -> None:
-        """Start everything, and say what is being started."""
-        self._step("starting Postgres; the first time it makes its data folder")
+        """Start everything, and say what is being started. The simulator starts beside Postgres, and the worker while the types are applied: it finds them without a restart."""
         self._folder = await self._stack.enter_async_context(_folder())
-        starting = asyncio.create_task(self._start_simulator())
+        self._simulator = Simulator(
+            self._folder / "fmp.log", seed=self._seed, symbols=_SYMBOLS, knobs=self._plan.knobs()
+        )
+        starting = asyncio.ensure_future(self._stack.enter_async_context(self._simulator))
         try:
+            self._step("starting Postgres; the first time it makes its data folder")
             self._home = await self._stack.enter_async_context(home(settings, self._screen.say))
             self._step("creating the schema")
             await asyncio.to_thread(migrate.migrate, self._home.address, roles=settings.roles)
             self._app = await self._stack.enter_async_context(_opened(self._home))
         finally:
-            self._simulator = await starting
-        self._step("applying the types")
-        self._types = await apply_types(self._app, documents(self._plan, self._simulator.url))
-        self._witness = Witness(self._app.database)
-        await self._witness.prepare(one.name for one in self._types)
-        self._step("starting the worker")
+            await asyncio.wait([starting])
+        await starting
+        self._step("starting the worker, applying the types")
         env = worker_environment(
             self._home.address, slots=2 * self._plan.concurrency, credentials=self._plan.environment, host=HOST
         )
         self._worker = KeptWorker(self._folder, env, self._screen.say)
         await self._stack.enter_async_context(kept(self._simulator, self._worker, self._screen.say))
+        self._types = await apply_types(self._app, documents(self._plan, self._simulator.url))
+        self._witness = Witness(self._app.database)
+        await self._witness.prepare(one.name for one in self._types)
         self._step("")
 
     async def play(self, seconds: float | None) -> Tally | None:
@@ -123,10 +126,6 @@ class Stage:
     def _step(self, text: str) -> None:
         self._scene.step = text
         self._screen.show(self._scene)
-
-    async def _start_simulator(self) -> Simulator:
-        simulator = Simulator(self._folder / "fmp.log", seed=self._seed, symbols=_SYMBOLS, knobs=self._plan.knobs())
-        return await self._stack.enter_async_context(simulator)
 
     async def _look(self, gauge: Gauge, crowd: Crowd, course: Course) -> None:
         scene = self._scene

@@ -20,7 +20,11 @@ HOST = "127.0.0.1"
 CALLS_PER_MINUTE = 300  # of one account, as FMP's plan Starter has it
 SECRET = "simulated-{}"  # noqa: S105 - the simulator takes any
 TYPE_WALL_PATHS = ("/stable/income-statement", "/stable/balance-sheet-statement", "/stable/cash-flow-statement")
-TYPE_WALLS = ("entitlement_path", "exclusive")  # after one of them a type is parked, until somebody applies it again
+TYPE_WALLS = (
+    "entitlement_path",
+    "exclusive",
+    "legacy_path",
+)  # after one of them a type is parked, until somebody applies it again
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,8 @@ class Plan:
 
     @property
     def calls_allowed_per_minute(self) -> int:
-        """By all accounts that work."""
-        return CALLS_PER_MINUTE * len(self.accounts)
+        """By all accounts together; each has its own limit."""
+        return CALLS_PER_MINUTE * len(self.credentials)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -70,7 +74,7 @@ class Plan:
             for name, faults in self.walled.items()
         ]
         if self.hostile:
-            confined.append(Confined(faults=dict.fromkeys(TYPE_WALLS, 0.02), paths=TYPE_WALL_PATHS))
+            confined.append(Confined(faults=dict.fromkeys(TYPE_WALLS, 0.06), paths=TYPE_WALL_PATHS))
         return Knobs(
             tick_seconds=1,
             latency_seconds=0.02,
@@ -119,7 +123,7 @@ HOSTILE = Plan(
     batch=False,
     breaker={"share": "60%", "open_for": "2s", "open_max": "4s", "wall": "3s"},
     concurrency=60,
-    faults=hostile(calls=900, each=11, without=ACCOUNT_WALLS),
+    faults=hostile(calls=1200, each=11, without=ACCOUNT_WALLS),
 )
 
 

@@ -55,6 +55,7 @@ class Screen:
         self._news: deque[tuple[float, str]] = deque(maxlen=_NEWS_MAX)
         self._began = time.monotonic()
         self._lined = 0.0
+        self._step = ""
         self._hurt_at: float | None = None
         self._was_hurt = False
         if not console.is_terminal:
@@ -80,22 +81,29 @@ class Screen:
         self._news.append((seconds, text))
         self._hurt_at = time.monotonic() if "is gone" in text else self._hurt_at
         if self._live is None:
-            self._console.print(Text(f"{seconds:6.1f} s  {text}"))
+            self._print(text)
 
     def show(self, scene: Scene) -> None:
         """Draw it."""
         self._notice_recovery(scene)
         if self._live is not None:
             self._live.update(_table(scene, list(self._news)))
-        elif scene.figures is not None and time.monotonic() - self._lined >= _LINE_SECONDS:
+        elif scene.step != self._step:
+            self._step = scene.step
+            if scene.step:
+                self._print(scene.step)
+        elif scene.figures is not None and scene.figures.rows and time.monotonic() - self._lined >= _LINE_SECONDS:
             self._lined = time.monotonic()
-            self._console.print(Text(f"{scene.seconds:6.1f} s  {_line(scene)}"))
+            self._print(_line(scene))
 
     def end(self, lines: Sequence[tuple[str, str]]) -> None:
         """The last words: text and style."""
         self._console.print()
         for text, style in lines:
             self._console.print(Text(text, style=style if self._console.is_terminal else ""))
+
+    def _print(self, text: str) -> None:
+        self._console.print(Text(f"{time.monotonic() - self._began:6.1f} s  {text}"))
 
     def _notice_recovery(self, scene: Scene) -> None:
         """Say when the share of fresh rows is back after somebody died, if it ever fell."""

@@ -53,7 +53,7 @@ class Tally:
     def as_json(self) -> dict[str, Any]:
         """Without what does not apply."""
         found = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in found.items() if value not in (None, ())}
+        return {name: value for name, value in found.items() if value is not None and (name != "lies" or value)}
 
 
 class Course:
