@@ -78,7 +78,8 @@ def _market(settings: Settings, *, seconds: float | None, faults: bool, seed: in
     from livewell.apps.market.demo.screen import Screen  # noqa: PLC0415 - heavy
 
     if settings.log_level == "info":
-        logging.getLogger().setLevel(logging.ERROR)  # what dies and comes back is shown in the table
+        for handler in logging.getLogger().handlers:
+            handler.setLevel(logging.CRITICAL)  # what dies and comes back is told by the demo itself
     screen = Screen(console(err=as_json))
     tally = asyncio.run(_interruptible(market(settings, screen, seconds=seconds, faults=faults, seed=seed)))
     if tally is None:

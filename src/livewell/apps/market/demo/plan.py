@@ -43,7 +43,7 @@ class Plan:
     other_ttl: str | None
     negative_ttl: str | None
     batch: bool
-    breaker: Mapping[str, Any] | bool
+    breaker: Mapping[str, Any]
     concurrency: int
     faults: Mapping[str, float]
 
@@ -94,12 +94,12 @@ QUIET = Plan(
     pages=8,
     looks=3,
     steepness=1.0,
-    quote_ttl="20s",
+    quote_ttl="15s",
     quick_ttl_seconds=5,
     other_ttl=None,
     negative_ttl=None,
     batch=True,
-    breaker=True,
+    breaker={"open_for": "3s", "open_max": "6s"},  # a simulator that was killed is back in a second, not in a minute
     concurrency=10,
     faults={},
 )
@@ -148,7 +148,7 @@ def _turn_upstream(upstream: dict[str, Any], plan: Plan, base_url: str) -> None:
         "base_url": base_url,
         "credentials": list(plan.credentials),
         "concurrency": plan.concurrency,
-        "breaker": plan.breaker if isinstance(plan.breaker, bool) else dict(plan.breaker),
+        "breaker": dict(plan.breaker),
     }
 
 

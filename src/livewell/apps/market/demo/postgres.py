@@ -20,8 +20,7 @@ from livewell.errors import EmbeddedPostgresError, LivewellError
 from livewell.settings import Settings
 
 _LOOK_SECONDS = 0.2
-_MAINTENANCE = "postgres"
-_OWN = "livewell"  # the embedded server's database
+_SCHEMAS = ("livewell_demo", "livewell_data", "livewell")
 
 
 @dataclass(slots=True)
@@ -89,9 +88,8 @@ def _take(descriptor: int, folder: Path) -> None:
 
 
 def _empty(address: str) -> None:
-    maintenance = scratch.sibling(address, _MAINTENANCE)
-    scratch.drop(maintenance, _OWN)
-    scratch.create(maintenance, _OWN)
+    """Schemas, not the database: dropping one makes the server write everything to disk first, which takes seconds."""
+    scratch.empty(address, _SCHEMAS)
 
 
 async def _keep(found: Home, folder: Path, settings: Settings, say: Callable[[str], None]) -> None:

@@ -19,6 +19,8 @@ _LINE_SECONDS = 2.0
 _NEWS_MAX = 6
 _REASONS_MAX = 6
 _RECOVERED = 0.95
+_STEADY_SECONDS = 1.5
+_UNHURT_SECONDS = 20.0
 VERDICTS = {
     "fresh": "green",
     "unverifiable": "green",
@@ -46,6 +48,15 @@ class Scene:
     faults: int | None = None
 
 
+@dataclass(slots=True)
+class _Death:
+    """Of a process, and what it did to the share of fresh rows."""
+
+    at: float
+    fell: bool = False
+    well_since: float | None = None
+
+
 class Screen:
     """Shows scenes, and tells news."""
 
@@ -56,8 +67,7 @@ class Screen:
         self._began = time.monotonic()
         self._lined = 0.0
         self._step = ""
-        self._hurt_at: float | None = None
-        self._was_hurt = False
+        self._death: _Death | None = None
         if not console.is_terminal:
             console.width = 120
 
@@ -79,7 +89,8 @@ class Screen:
         """Something happened."""
         seconds = time.monotonic() - self._began
         self._news.append((seconds, text))
-        self._hurt_at = time.monotonic() if "is gone" in text else self._hurt_at
+        if "is gone" in text:
+            self._death = _Death(time.monotonic())
         if self._live is None:
             self._print(text)
 
@@ -106,17 +117,25 @@ class Screen:
         self._console.print(Text(f"{time.monotonic() - self._began:6.1f} s  {text}"))
 
     def _notice_recovery(self, scene: Scene) -> None:
-        """Say when the share of fresh rows is back after somebody died, if it ever fell."""
-        if self._hurt_at is None or scene.figures is None:
+        """After a death, say when the share of fresh rows is back, or that it never fell."""
+        death, figures = self._death, scene.figures
+        if death is None or figures is None:
             return
-        if scene.away is not None or scene.figures.share_fresh < _RECOVERED:
-            self._was_hurt = True
-        elif time.monotonic() - self._hurt_at > 1.0:
-            seconds = time.monotonic() - self._hurt_at
-            text = f"{scene.figures.share_fresh:.0%} of the watched rows are fresh, {seconds:.1f} s after the death"
-            self._hurt_at, hurt = None, self._was_hurt
-            self._was_hurt = False
-            self.say(text if hurt else f"nothing watched was stale for it: {text}")
+        share = 0.0 if scene.away is not None else figures.share_fresh
+        if share >= _RECOVERED:
+            death.well_since = death.well_since or time.monotonic()
+        else:
+            death.well_since = None
+            death.fell = True
+        now = time.monotonic()
+        if death.fell and death.well_since is not None and now - death.well_since >= _STEADY_SECONDS:
+            self._death = None
+            self.say(
+                f"{share:.0%} of the watched rows are fresh again, {death.well_since - death.at:.1f} s after the death"
+            )
+        elif not death.fell and now - death.at >= _UNHURT_SECONDS:
+            self._death = None
+            self.say(f"the share of fresh rows never fell below {_RECOVERED:.0%}")
 
 
 def _line(scene: Scene) -> str:
@@ -133,7 +152,7 @@ def _line(scene: Scene) -> str:
         _size(figures.wire_bytes),
         f"{sum(figures.rejected.values())} rejected",
     ]
-    return "  ".join([*parts, *([scene.away] if scene.away else [])])
+    return scene.away or "  ".join(parts)
 
 
 def _table(scene: Scene, news: Sequence[tuple[float, str]]) -> RenderableType:

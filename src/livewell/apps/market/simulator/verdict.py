@@ -67,7 +67,7 @@ def _older_than_served(evidence: Evidence, claim: Claim, seen: list[Seen], slack
         return None
     last = stored[-1] if stored else 0.0  # a good answer that is still on its way ends no failure
     failed = any(one.answer not in CERTAIN and one.wall >= last for one in before)
-    down = any(last <= start <= at + slack for start in evidence.starts[1:])
+    down = any(since <= at + slack and last <= until for since, until in evidence.downs)
     return None if failed or down else "never_failed"
 
 
