@@ -30,13 +30,11 @@ T = TypeVar("T")
 )
 @click.option("--faults", is_flag=True, help="Market: a hostile upstream, twenty families of faults.")
 @click.option("--seed", type=click.IntRange(0), default=7, show_default=True, metavar="N", help="Market: another day.")
-@click.option(
-    "--jobs", type=click.IntRange(10, 1_000_000), default=5000, show_default=True, metavar="N", help="Tour: how many."
-)
+@click.option("--jobs", type=click.IntRange(10, 1_000_000), metavar="N", help="Tour: how many; 5000, if not given.")
 @AS_JSON
 @click.pass_context
 def demo(
-    ctx: click.Context, *, which: str, seconds: float | None, faults: bool, seed: int, jobs: int, as_json: bool
+    ctx: click.Context, *, which: str, seconds: float | None, faults: bool, seed: int, jobs: int | None, as_json: bool
 ) -> None:
     """See it work: a market kept fresh, or a tour of the queue.
 
@@ -49,10 +47,14 @@ def demo(
     from livewell import logs  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
 
+    if jobs is not None and which != "tour":
+        raise click.UsageError("--jobs is for the tour: livewell demo tour --jobs N", ctx)
+    if faults and which != "market":
+        raise click.UsageError("--faults is for the market: livewell demo market --faults", ctx)
     settings = Settings.load()
     logs.configure(settings)
     if which == "tour":
-        good = _tour(settings, jobs, as_json=as_json)
+        good = _tour(settings, jobs or 5000, as_json=as_json)
     else:
         good = _market(settings, seconds=seconds, faults=faults, seed=seed, as_json=as_json)
     if not good:

@@ -135,6 +135,7 @@ class Stage:
         try:
             scene.figures = figures = await gauge.take()
             scene.away = None
+            scene.step = "" if figures.refreshes else "the worker is starting"
             course.note(figures)
             self._witness.hear(figures.rows)
             if self._plan.hostile:

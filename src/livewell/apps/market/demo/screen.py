@@ -67,6 +67,7 @@ class Screen:
         self._began = time.monotonic()
         self._lined = 0.0
         self._step = ""
+        self._hint = ""
         self._death: _Death | None = None
         if not console.is_terminal:
             console.width = 120
@@ -103,6 +104,10 @@ class Screen:
             self._step = scene.step
             if scene.step:
                 self._print(scene.step)
+        elif scene.hint != self._hint:
+            self._hint = scene.hint
+            for line in scene.hint.splitlines():
+                self._print(line)
         elif scene.figures is not None and scene.figures.rows and time.monotonic() - self._lined >= _LINE_SECONDS:
             self._lined = time.monotonic()
             self._print(_line(scene))
