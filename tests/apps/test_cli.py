@@ -163,12 +163,15 @@ def test_the_version_is_told(bare: Run) -> None:
 
 def test_every_command_that_prints_knows_json(bare: Run) -> None:
     """All but the worker, which only logs, psql, which is not ours, and the groups themselves."""
-    pages: list[tuple[str, ...]] = [(e.name,) for e in COMMANDS if e.name not in {"worker", "bench"}]
-    for name, *_ in list(pages):
-        command = cli.get_command(click.Context(cli), name)
+    pages: list[tuple[str, ...]] = []
+    groups: list[tuple[tuple[str, ...], click.Command | None]] = [
+        ((e.name,), cli.get_command(click.Context(cli), e.name)) for e in COMMANDS if e.name not in {"worker", "bench"}
+    ]
+    for path, command in groups:
         if isinstance(command, click.Group):
-            pages.remove((name,))
-            pages += [(name, sub) for sub in command.commands if sub != "psql"]
+            groups += [((*path, name), sub) for name, sub in command.commands.items() if name != "psql"]
+        else:
+            pages.append(path)
     for page in pages:
         assert "--json" in bare(*page, "--help").stdout, page
 
@@ -208,7 +211,6 @@ def test_wrong_usage_is_one_line_and_ends_with_2(bare: Run, arguments: list[str]
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        (None, "which app? Give it as module:attribute"),
         ("shop", "APP 'shop': write module:attribute, for example shop:app"),
         ("shop.py:app", "APP 'shop.py:app': write module:attribute, for example shop:app"),
         ("./jobs/shop.py", "for example jobs.shop:app"),
@@ -465,7 +467,7 @@ def test_the_app_may_come_from_the_settings(worker: Callable[..., ChildProcess],
     """LIVEWELL_APP instead of the argument, JSON instead of text, Ctrl-C instead of SIGTERM."""
     child = worker("worker", LIVEWELL_APP="shop:app", LIVEWELL_LOG_FORMAT="json")
     started = json.loads(child.wait_for("worker started", timeout=60))
-    assert started["queues"] == ["mail", "slow"]
+    assert started["queues"] == ["mail", "slow", "refresh.*"]
     enqueue(livewell_settings, "welcome", number=8)
     child.wait_for("welcomed 8")
     child.interrupt()
