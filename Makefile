@@ -12,7 +12,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY)          ## the tour: 5,000 jobs, two workers, one killed half-way (ARGS="--jobs 1000 --json")
+demo: $(READY)          ## a market kept fresh (ARGS="--for 30 --json", ARGS="--for 60 --faults"); ARGS=tour: 5,000 jobs, one of two workers killed
 	@$(BIN)/livewell demo $(ARGS)
 
 test: $(READY)          ## everything but the long fault campaign (ARGS="tests/sql -k claim")
@@ -35,4 +35,4 @@ lock:                   ## after changing dependencies
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade -o requirements.lock
 
 clean:
-	rm -rf .venv .livewell .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .livewell .livewell-demo .pytest_cache .mypy_cache .ruff_cache

@@ -690,6 +690,24 @@ def test_the_judge_knows_a_false_verdict(case: Case, claim: tuple[Any, ...], rea
     assert [lie.reason for lie in Judge(case.log).false_verdicts([said])] == ([reason] if reason else [])
 
 
+def test_the_judge_does_not_take_an_answer_on_its_way_for_a_stored_one(case: Case, tmp_path: Path) -> None:
+    """A key that failed is failing until the next good answer is stored; and everything fails while the simulator is down."""
+    events = [json.loads(line) for line in case.log.read_text().splitlines()]
+    good = next(event for event in events if event["event"] == "call" and event["keys"] == ["AAPL"])
+    late = {**good, "n": 1_000, "keys": ["AMZN"], "wall": case.at.timestamp() + 1}
+    again = {**events[0], "wall": case.at.timestamp() + 130}
+    log = tmp_path / "fmp.log"
+    log.write_text("".join(f"{json.dumps(event)}\n" for event in (*events, late, again)))
+
+    def judged(key: str, later: float) -> list[str]:
+        said = Claim("quote", key, "failing", case.at + timedelta(seconds=later), 60, None)
+        return [lie.reason for lie in Judge(log).false_verdicts([said])]
+
+    assert judged("AMZN", 0) == []
+    assert judged("AMZN", 30) == ["was_served"]
+    assert judged("AAPL", 120) == []
+
+
 def test_the_judge_counts_windows_and_overlaps(case: Case) -> None:
     """All calls in one window; a limit below their number was not kept; never two at once, since the client asked one by one."""
     every = calls(case.log)

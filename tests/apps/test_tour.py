@@ -34,7 +34,7 @@ SELECT (SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = 'livewell_t
 
 def demo(*arguments: str, cwd: Path, **env: str) -> ChildProcess:
     # A killed tour leaves its temporary folder: let that be inside the test's own.
-    return ChildProcess(["-m", "livewell.cli", "demo", *arguments], env={"TMPDIR": str(cwd), **env}, cwd=cwd)
+    return ChildProcess(["-m", "livewell.cli", "demo", "tour", *arguments], env={"TMPDIR": str(cwd), **env}, cwd=cwd)
 
 
 def on(settings: Settings, act: Callable[[Livewell], Coroutine[Any, Any, T]]) -> T:
@@ -113,7 +113,7 @@ def test_the_tour_starts_a_server_of_its_own_and_stops_it(tmp_path: Path) -> Non
     env |= {"LIVEWELL_DATA_DIR": str(folder)}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "livewell.cli", "demo", "--jobs", "50"],
+            [sys.executable, "-m", "livewell.cli", "demo", "tour", "--jobs", "50"],
             env=env,
             cwd=tmp_path,
             capture_output=True,

@@ -1,10 +1,11 @@
-"""`livewell demo`: the tour."""
+"""`livewell demo`: the market, kept fresh; or the tour of the queue."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,52 +13,109 @@ from livewell.cli.command import PROBLEM, command
 from livewell.cli.output import AS_JSON, console, print_json
 
 if TYPE_CHECKING:
-    from livewell.apps.tour.narration import Narrator
-    from livewell.apps.tour.tour import Tally
+    from livewell.apps.market.demo.tally import Tally
     from livewell.settings import Settings
+
+T = TypeVar("T")
 
 
 @command("demo")
-@click.option(
-    "--jobs", type=click.IntRange(10, 1_000_000), default=5000, show_default=True, metavar="N", help="How many jobs."
-)
+@click.argument("which", metavar="[market|tour]", type=click.Choice(["market", "tour"]), default="market")
 @click.option(
     "--for",
-    "_seconds",
-    type=click.FloatRange(min=0),
+    "seconds",
+    type=click.FloatRange(min=1, max=86_400),
     metavar="SECONDS",
-    help="Accepted for later demos; the tour ends by itself.",
+    help="Market: end after so long, and count. The tour ends by itself.",
 )
+@click.option("--faults", is_flag=True, help="Market: a hostile upstream, twenty families of faults.")
+@click.option("--seed", type=click.IntRange(0), default=7, show_default=True, metavar="N", help="Market: another day.")
+@click.option("--jobs", type=click.IntRange(10, 1_000_000), metavar="N", help="Tour: how many; 5000, if not given.")
 @AS_JSON
 @click.pass_context
-def demo(ctx: click.Context, *, jobs: int, _seconds: float | None, as_json: bool) -> None:
-    """See it survive kill -9: a tour of half a minute.
+def demo(
+    ctx: click.Context, *, which: str, seconds: float | None, faults: bool, seed: int, jobs: int | None, as_json: bool
+) -> None:
+    """See it work: a market kept fresh, or a tour of the queue.
 
-    Works thousands of jobs with two worker processes, kills one of them half-way, and counts. Uses the embedded Postgres, or DATABASE_URL if set, and cleans up
-    after itself. Exit 1 if a job was lost or an effect doubled.
+    market: hundreds of simulated viewers look at simulated prices; a worker keeps what they look at fresh within the limits of the upstream. Kill what you like: it comes back. It has a database
+    of its own (.livewell-demo, or one on the server of DATABASE_URL), and leaves nothing running. With --for it ends by comparing everything that was ever stored with the upstream's own log; exit 1
+    if anything was wrong.
+
+    tour: works thousands of jobs with two worker processes, kills one of them half-way, and counts. Exit 1 if a job was lost or an effect doubled.
     """
     from livewell import logs  # noqa: PLC0415 - heavy
-    from livewell.apps.tour.narration import Narrator  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
 
+    if jobs is not None and which != "tour":
+        raise click.UsageError("--jobs is for the tour: livewell demo tour --jobs N", ctx)
+    if faults and which != "market":
+        raise click.UsageError("--faults is for the market: livewell demo market --faults", ctx)
     settings = Settings.load()
     logs.configure(settings)
-    tally = asyncio.run(_take(settings, jobs, Narrator(console(err=as_json))))
-    if as_json:
-        from dataclasses import asdict  # noqa: PLC0415 - here only
-
-        print_json(asdict(tally))
-    if not tally.good:
+    if which == "tour":
+        good = _tour(settings, jobs or 5000, as_json=as_json)
+    else:
+        good = _market(settings, seconds=seconds, faults=faults, seed=seed, as_json=as_json)
+    if not good:
         ctx.exit(PROBLEM)
 
 
-async def _take(settings: Settings, jobs: int, narrator: Narrator) -> Tally:
-    """SIGTERM ends the tour as Ctrl-C does: with everything cleaned up."""
+def _tour(settings: Settings, jobs: int, *, as_json: bool) -> bool:
+    from dataclasses import asdict  # noqa: PLC0415 - here only
+
+    from livewell.apps.tour.narration import Narrator  # noqa: PLC0415 - heavy
     from livewell.apps.tour.tour import tour  # noqa: PLC0415 - heavy
 
-    taking = asyncio.ensure_future(tour(settings, jobs, narrator))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, taking.cancel)
+    tally = asyncio.run(_interruptible(tour(settings, jobs, Narrator(console(err=as_json)))))
+    if as_json:
+        print_json(asdict(tally))
+    return tally.good
+
+
+def _market(settings: Settings, *, seconds: float | None, faults: bool, seed: int, as_json: bool) -> bool:
+    import logging  # noqa: PLC0415 - here only
+
+    from livewell.apps.market.demo.market import market  # noqa: PLC0415 - heavy
+    from livewell.apps.market.demo.screen import Screen  # noqa: PLC0415 - heavy
+
+    if settings.log_level == "info":
+        for handler in logging.getLogger().handlers:
+            handler.setLevel(logging.CRITICAL)  # what dies and comes back is told by the demo itself
+    screen = Screen(console(err=as_json))
+    tally = asyncio.run(_interruptible(market(settings, screen, seconds=seconds, faults=faults, seed=seed)))
+    if tally is None:
+        return True
+    screen.end(_last_words(tally))
+    if as_json:
+        print_json(tally.as_json())
+    return tally.good
+
+
+def _last_words(tally: Tally) -> list[tuple[str, str]]:
+    style = "bold green" if tally.good else "bold red"
+    lines = [
+        (
+            f"{tally.wrong_values_stored} wrong values stored, {tally.calls_above_limit} calls above the limit, {tally.false_verdicts} false verdicts",
+            style,
+        ),
+        (
+            f"{tally.values_compared:,} stored values and {tally.verdicts_compared:,} verdicts compared with the simulator's own log, {tally.seconds:.0f} s",
+            "dim",
+        ),
+    ]
+    if tally.faults_fired:
+        fired = ", ".join(f"{family} {n}" for family, n in tally.faults_fired.items())
+        lines.append((f"faults fired: {fired}", "dim"))
+    return [*lines, *((lie, "red") for lie in tally.lies), ("", "")]
+
+
+async def _interruptible(work: Coroutine[Any, Any, T]) -> T:
+    """SIGTERM ends it as Ctrl-C does: with everything cleaned up."""
+    running = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, running.cancel)
     try:
-        return await taking
+        return await running
     except asyncio.CancelledError:
         raise click.Abort from None

@@ -1,13 +1,13 @@
-"""Databases for tests: a migrated template, a clone per test, and a clock that tests can move.
+"""Databases for tests and demos: a migrated template, a clone per test, and a clock that tests can move.
 
-Kept in db because only this package speaks to Postgres directly; used by livewell.testing.
+Kept in db because only this package speaks to Postgres directly; used by livewell.testing and by demos.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit, urlunsplit
 
@@ -74,6 +74,13 @@ def drop(dsn: str, name: str) -> None:
     """Remove a database and whoever is still connected to it."""
     with psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def empty(dsn: str, schemas: Sequence[str]) -> None:
+    """Remove schemas and all that is in them."""
+    names = sql.SQL(", ").join(map(sql.Identifier, schemas))
+    with psycopg.connect(dsn, autocommit=True, options="-c client_min_messages=error") as connection:
+        connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(names))
 
 
 class TestClock:

@@ -34,7 +34,7 @@ class WorkerProcess:
     @classmethod
     async def start(cls, name: str, target: str, *, log: Path, env: Mapping[str, str]) -> Self:
         """`livewell worker`, with these settings."""
-        with log.open("wb") as stderr:
+        with log.open("ab") as stderr:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "livewell.cli", "worker", target, f"--name={name}", "--leash"),
                 env={**os.environ, **env},
@@ -50,14 +50,20 @@ class WorkerProcess:
         """Its process number."""
         return self._process.pid
 
+    @property
+    def returncode(self) -> int | None:
+        """None while it lives; minus the signal's number when a signal ended it."""
+        return self._process.returncode
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        tail = self._log.read_text(errors="replace").strip().splitlines()[-_TAIL_LINES:]
+        return redact(" | ".join(tail)) or "without a word"
+
     def require_alive(self) -> None:
         """Raise with its last words if it ended by itself."""
-        code = self._process.returncode
-        if code is not None:
-            tail = self._log.read_text(errors="replace").strip().splitlines()[-_TAIL_LINES:]
-            raise LivewellError(
-                f"worker {self.name} ended by itself with {code}: {redact(' | '.join(tail)) or 'without a word'}"
-            )
+        if self.returncode is not None:
+            raise LivewellError(f"worker {self.name} ended by itself with {self.returncode}: {self.last_words()}")
 
     async def kill(self) -> None:
         """kill -9, and wait until the kernel says that it is gone."""

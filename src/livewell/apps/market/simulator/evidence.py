@@ -43,7 +43,8 @@ class Evidence:
     """One log, read once. Its memory grows with the log: it is for the end of a run, not for a service."""
 
     def __init__(self, log: Path) -> None:
-        self.starts: list[float] = []
+        self.downs: list[tuple[float, float]] = []  # from its last call to its next start: nobody can say more closely
+        self._last = 0.0
         self.unfinished: set[int] = set()
         self._by_key: defaultdict[tuple[str, str], list[Seen]] = defaultdict(list)
         self._market: Market | None = None
@@ -72,17 +73,20 @@ class Evidence:
                 self.unfinished.discard(event["n"])
 
     def _start(self, event: dict[str, Any], log: Path) -> None:
-        self.starts.append(event["wall"])
         if self._market is None:
+            self._last = event["wall"]
             self._market = Market(event["seed"], event["symbols"])
         elif (event["seed"], event["symbols"]) != (self._market.seed, len(self._market.universe.symbols)):
             msg = f"{log}: two markets in one log: give each seed and number of symbols a log of its own"
             raise LogBroken(msg)
+        else:
+            self.downs.append((self._last, event["wall"]))
 
     def _call(self, event: dict[str, Any], log: Path) -> None:
         if self._market is None:
             msg = f"{log}: it does not begin with a start"
             raise LogBroken(msg)
+        self._last = event["wall"]
         if event["ended_ns"] is None:
             self.unfinished.add(event["n"])
         dataset = PATHS.get(event["path"])

@@ -60,13 +60,14 @@ def _older_than_served(evidence: Evidence, claim: Claim, seen: list[Seen], slack
     good = [one for one in before if one.answer in CERTAIN and one.number not in evidence.unfinished]
     since = 0.0 if claim.ttl_seconds is None or claim.verdict == "missing" else at - claim.ttl_seconds + slack
     # A call takes up to its deadline, and what it brought is stored after that.
-    if any(since <= one.wall <= at - slack - DEADLINE_SECONDS for one in good):
+    stored = [one.wall for one in good if one.wall <= at - slack - DEADLINE_SECONDS]
+    if any(since <= wall for wall in stored):
         return "was_served"
     if claim.verdict != "failing":
         return None
-    last = good[-1].wall if good else 0.0
+    last = stored[-1] if stored else 0.0  # a good answer that is still on its way ends no failure
     failed = any(one.answer not in CERTAIN and one.wall >= last for one in before)
-    down = any(last <= start <= at + slack for start in evidence.starts[1:])
+    down = any(since <= at + slack and last <= until for since, until in evidence.downs)
     return None if failed or down else "never_failed"
 
 

@@ -1,0 +1,130 @@
+"""The worker and the simulator: real processes, started again when they die, and gone when the demo is.
+
+    running ──ended by itself, or killed──▶ noticed within 0.1 s ──▶ started again ──▶ running
+       └──the demo ends──▶ killed
+
+Both are on a leash: should the demo itself be killed, they end too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from livewell.apps.market.simulator import Simulator, SimulatorFailed
+from livewell.apps.tour.processes import WorkerProcess
+from livewell.errors import LivewellError
+from livewell.testing.processes import ChildFailed
+
+Say = Callable[[str], None]
+
+_LOOK_SECONDS = 0.1
+_PAUSE_SECONDS = 0.5
+_PAUSE_SECONDS_MAX = 5.0
+_TARGET = "livewell.apps.plain:app"
+LEASE_SECONDS = 2
+
+
+def worker_environment(address: str, *, slots: int, credentials: Mapping[str, str], host: str) -> dict[str, str]:
+    """A short lease, so that nobody waits 45 seconds for a demonstration; and all that must shrink with it."""
+    return {
+        "LIVEWELL_DATABASE_URL": address,
+        "LIVEWELL_LISTEN_URL": address,
+        "LIVEWELL_LEASE_SECONDS": str(LEASE_SECONDS),
+        "LIVEWELL_HEARTBEAT_SECONDS": "0.3",
+        "LIVEWELL_MAINTAIN_SECONDS": "0.2",
+        "LIVEWELL_POLL_SECONDS": "0.2",
+        "LIVEWELL_GRACE_SECONDS": "1",
+        "LIVEWELL_WORKER_SLOTS": str(slots),
+        "LIVEWELL_OUTBOUND_PRIVATE_HOSTS": host,
+        **credentials,
+    }
+
+
+class KeptWorker:
+    """One worker process after another."""
+
+    def __init__(self, folder: Path, env: Mapping[str, str], say: Say) -> None:
+        self._log = folder / "worker.log"
+        self._env = env
+        self._say = say
+        self._process: WorkerProcess | None = None
+        self.starts = 0
+
+    @property
+    def pid(self) -> int | None:
+        """Of the one that runs."""
+        return self._process.pid if self._process is not None else None
+
+    async def start(self) -> None:
+        """Start the next one."""
+        self.starts += 1
+        self._process = await WorkerProcess.start(f"demo-{self.starts}", _TARGET, log=self._log, env=self._env)
+
+    async def kill(self) -> None:
+        """End it; fine when it has ended."""
+        if self._process is not None:
+            await self._process.kill()
+
+    async def keep(self) -> None:
+        """Until cancelled."""
+        pause = _PAUSE_SECONDS
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if self._process is None or self._process.returncode is None:
+                continue
+            code = self._process.returncode
+            words = "" if code < 0 else f": {self._process.last_words()}"
+            self._say(f"the worker (pid {self._process.pid}) is gone: {_ended(code)}{words}")
+            await self.start()
+            self._say(f"another worker is started, pid {self.pid}")
+            await asyncio.sleep(pause)  # one that cannot start must not be started ten times a second
+            pause = min(2 * pause, _PAUSE_SECONDS_MAX) if self._process.returncode is not None else _PAUSE_SECONDS
+
+
+async def keep_simulator(simulator: Simulator, say: Say) -> None:
+    """Until cancelled: start it again on the same port, with the same log, market and knobs."""
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        process = simulator.process
+        if process.returncode is None:
+            continue
+        say(f"the simulator (pid {process.pid}) is gone: {_ended(process.returncode)}")
+        while True:
+            try:
+                await simulator.restart()
+            except (SimulatorFailed, ChildFailed) as error:
+                say(f"the simulator does not start: {str(error).splitlines()[0]}")
+                await asyncio.sleep(_PAUSE_SECONDS_MAX)
+            else:
+                break
+        say(f"another simulator is started, pid {simulator.process.pid}")
+
+
+def _ended(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"ended with {code}"
+
+
+@asynccontextmanager
+async def kept(simulator: Simulator, worker: KeptWorker, say: Say) -> AsyncIterator[None]:
+    """Both running, and neither outlives the block."""
+    keeping: list[asyncio.Task[None]] = []
+    try:
+        await worker.start()
+        keeping = [
+            asyncio.create_task(worker.keep(), name="worker-keeper"),
+            asyncio.create_task(keep_simulator(simulator, say), name="simulator-keeper"),
+        ]
+        yield
+        for task in keeping:
+            if task.done() and task.exception() is not None:
+                raise LivewellError(f"{task.get_name()} failed: {task.exception()}")
+    finally:
+        for task in keeping:
+            task.cancel()
+        if keeping:
+            await asyncio.wait(keeping)
+        await worker.kill()
+        await simulator.kill()

@@ -1,0 +1,266 @@
+"""The market demo, step by step.
+
+    Postgres ──▶ schema ──▶ simulator ──▶ types ──▶ worker ──▶ viewers ──▶ figures every half second ──▶ the judge's count
+
+Whatever happens on the way, Ctrl-C included, nothing of it is left running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from livewell.app import Livewell
+from livewell.apps.market.demo.crowd import Crowd
+from livewell.apps.market.demo.figures import Figures, Gauge
+from livewell.apps.market.demo.kept import KeptWorker, kept, worker_environment
+from livewell.apps.market.demo.plan import HOST, HOSTILE, QUIET, Plan, documents
+from livewell.apps.market.demo.postgres import Home, home
+from livewell.apps.market.demo.screen import Scene, Screen
+from livewell.apps.market.demo.tally import Course, Tally, judge, tally
+from livewell.apps.market.demo.witness import Witness
+from livewell.apps.market.simulator import Simulator, SimulatorFailed
+from livewell.apps.market.simulator.universe import Universe
+from livewell.db import migrate
+from livewell.errors import DatabaseError, DatabaseUnavailable, LivewellError
+from livewell.refresh.apply import apply
+from livewell.refresh.definition import TypeDefinition
+from livewell.refresh.document import read
+from livewell.refresh.viewers import Viewers
+from livewell.settings import Settings
+
+_LOOK_SECONDS = 0.5
+_SYMBOLS = 1_000
+_SHOWN = 8
+_FORGET_SECONDS = 60.0
+_OPERATOR_SECONDS = 2.0
+_PATIENCE_SECONDS = 30.0  # for the last figures, should the database have been killed in the last moment
+
+
+async def market(settings: Settings, screen: Screen, *, seconds: float | None, faults: bool, seed: int) -> Tally | None:
+    """Play it for so long, or until cancelled."""
+    plan = HOSTILE if faults else QUIET
+    scene = Scene(calls_allowed=plan.calls_allowed_per_minute)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(screen.open())
+        stage = Stage(plan, scene, screen, stack, seed)
+        await stage.set(settings)
+        return await stage.play(seconds)
+
+
+class Stage:
+    """Everything that runs, from the first step to the last."""
+
+    def __init__(self, plan: Plan, scene: Scene, screen: Screen, stack: AsyncExitStack, seed: int) -> None:
+        self._plan = plan
+        self._scene = scene
+        self._screen = screen
+        self._stack = stack
+        self._seed = seed
+        self._symbols = Universe(_SYMBOLS).symbols[: plan.symbols]
+        self._types: list[TypeDefinition] = []
+
+    async def set(self, settings: Settings) -> None:
+        """Start everything, and say what is being started. The simulator starts beside Postgres, and the worker while the types are applied: it finds them without a restart."""
+        self._folder = await self._stack.enter_async_context(_folder())
+        self._simulator = Simulator(
+            self._folder / "fmp.log", seed=self._seed, symbols=_SYMBOLS, knobs=self._plan.knobs()
+        )
+        starting = asyncio.ensure_future(self._stack.enter_async_context(self._simulator))
+        try:
+            self._step("starting Postgres; the first time it makes its data folder")
+            self._home = await self._stack.enter_async_context(home(settings, self._screen.say))
+            self._step("creating the schema")
+            await asyncio.to_thread(migrate.migrate, self._home.address, roles=settings.roles)
+            self._app = await self._stack.enter_async_context(_opened(self._home))
+        finally:
+            await asyncio.wait([starting])
+        await starting
+        self._step("starting the worker, applying the types")
+        env = worker_environment(
+            self._home.address, slots=2 * self._plan.concurrency, credentials=self._plan.environment, host=HOST
+        )
+        self._worker = KeptWorker(self._folder, env, self._screen.say)
+        await self._stack.enter_async_context(kept(self._simulator, self._worker, self._screen.say))
+        self._types = await apply_types(self._app, documents(self._plan, self._simulator.url))
+        self._witness = Witness(self._app.database)
+        await self._witness.prepare(one.name for one in self._types)
+        self._step("")
+
+    async def play(self, seconds: float | None) -> Tally | None:
+        """Let the viewers in, look every half second, and count at the end."""
+        crowd = Crowd(
+            Viewers(self._app.database, self._app.nudger),
+            self._plan,
+            self._symbols,
+            rng=random.Random(self._seed),  # noqa: S311 - simulated people
+        )
+        gauge = Gauge(self._app.database, self._simulator, self._symbols[:_SHOWN])
+        course = Course()
+        self._scene.shown = self._symbols[:_SHOWN]
+        beside = [asyncio.create_task(crowd.run()), asyncio.create_task(self._quicken())]
+        beside.append(asyncio.create_task(self._every(_FORGET_SECONDS, self._witness.forget)))
+        if self._plan.hostile:
+            beside.append(asyncio.create_task(self._every(_OPERATOR_SECONDS, self._unpark)))
+        try:
+            while seconds is None or course.seconds < seconds:
+                await self._look(gauge, crowd, course)
+                left = _LOOK_SECONDS if seconds is None else min(_LOOK_SECONDS, seconds - course.seconds)
+                await asyncio.sleep(max(0.0, left))
+                _check(beside)
+            return await self._count(gauge, crowd, course)
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def _step(self, text: str) -> None:
+        self._scene.step = text
+        self._screen.show(self._scene)
+
+    async def _look(self, gauge: Gauge, crowd: Crowd, course: Course) -> None:
+        scene = self._scene
+        scene.seconds, scene.viewers, scene.came = course.seconds, crowd.present, crowd.came
+        scene.processes = {"worker": self._worker.pid, "simulator": _pid(self._simulator), "Postgres": self._home.pid}
+        scene.hint = _hint(scene.processes, self._home.folder)
+        try:
+            scene.figures = figures = await gauge.take()
+            scene.away = None
+            scene.step = "" if figures.refreshes else "the worker is starting"
+            course.note(figures)
+            self._witness.hear(figures.rows)
+            if self._plan.hostile:
+                scene.faults = sum((await self._simulator.counts())["faults"].values())
+        except (DatabaseError, DatabaseUnavailable):
+            scene.away = "the database does not answer"
+        except SimulatorFailed:
+            scene.away = "the simulator does not answer"
+        self._screen.show(scene)
+
+    async def _count(self, gauge: Gauge, crowd: Crowd, course: Course) -> Tally:
+        """The figures at the end, and what the simulator's log says about all that was stored and said."""
+        seconds = course.seconds
+        self._step("comparing everything that was stored with the simulator's log")
+        figures: Figures = await _patiently(gauge.take)
+        stored = await _patiently(self._witness.stored)
+        claims = list(self._witness.claims)
+        verdict = await asyncio.to_thread(judge, self._simulator.log, self._plan, self._types, stored, claims)
+        self._step("")
+        return tally(
+            course,
+            self._plan,
+            figures,
+            verdict,
+            seconds=seconds,
+            viewers=crowd.present,
+            compared=(len(stored), len(claims)),
+        )
+
+    # -- beside ------------------------------------------------------------------------------------------------------
+
+    async def _quicken(self) -> None:
+        """The symbols on the screen have a time to live of their own."""
+        for symbol in self._symbols[:_SHOWN]:
+            await _patiently(lambda symbol=symbol: self._set_ttl(symbol))  # type: ignore[misc] # mypy cannot infer a lambda with a default
+
+    async def _set_ttl(self, symbol: str) -> None:
+        await self._app.database.call(
+            "SELECT livewell.set_ttl('quote', %s, %s * interval '1 second')", (symbol, self._plan.quick_ttl_seconds)
+        )
+
+    async def _unpark(self) -> None:
+        """What an operator does when a plan was extended: apply the types again that a wall has parked."""
+        rows = await self._app.database.call(
+            "SELECT t.name FROM livewell.data_type t WHERE t.parked_reason IS NOT NULL"
+        )
+        parked = {name for (name,) in rows}
+        if parked:
+            files = documents(self._plan, self._simulator.url)
+            await apply_types(self._app, [file for file in files if file[0].stem in parked])
+
+    async def _every(self, seconds: float, act: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await act()
+            except (DatabaseError, DatabaseUnavailable):
+                continue  # the next time
+
+
+async def apply_types(app: Livewell, files: Sequence[tuple[Path, Mapping[str, Any]]]) -> list[TypeDefinition]:
+    """As `livewell types apply` does; answers the types."""
+    applied = []
+    for path, document in files:
+        definition = read(document, path.name, private_hosts=[HOST])
+        await apply(app.database, definition, path.name)
+        if isinstance(definition, TypeDefinition):
+            applied.append(definition)
+    return applied
+
+
+@asynccontextmanager
+async def _folder() -> AsyncIterator[Path]:
+    """For the simulator's log and the worker's."""
+    folder = Path(tempfile.mkdtemp(prefix="livewell-demo-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def _opened(found: Home) -> AsyncIterator[Livewell]:
+    app = Livewell(Settings.load(database_url=found.address, listen_url=found.address))
+    await app.open()
+    try:
+        yield app
+    finally:
+        await app.close()
+
+
+async def _patiently(act: Callable[[], Awaitable[Any]]) -> Any:
+    """Through a short outage of the database."""
+    give_up = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return await act()
+        except (DatabaseError, DatabaseUnavailable):
+            if time.monotonic() > give_up:
+                raise
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _check(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """A task beside that has failed is a mistake of the demo's own."""
+    for task in tasks:
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            raise LivewellError(f"a part of the demo failed: {error}") from error
+
+
+def _pid(simulator: Simulator) -> int | None:
+    try:
+        return simulator.process.pid
+    except SimulatorFailed:
+        return None
+
+
+def _hint(processes: Mapping[str, int | None], folder: Path | None) -> str:
+    kills = "   ".join(f"kill -9 {pid}  ({name})" for name, pid in processes.items() if pid is not None)
+    look = "" if folder is None else f"\nlook yourself:  LIVEWELL_DATA_DIR={_short(folder)} livewell watch quote AAPL"
+    return f"try it:  {kills}   Ctrl-C ends{look}"
+
+
+def _short(folder: Path) -> str:
+    try:
+        return str(folder.relative_to(Path.cwd()))
+    except ValueError:
+        return str(folder)
