@@ -143,7 +143,7 @@ def test_times_to_live_of_keys(applied: Run) -> None:
     ("arguments", "said"),
     [
         (("ttl", "set", "quote", "AAPL", "0s"), "more than 0"),
-        (("ttl", "set", "quote", "AAPL", "soon"), "TIME 'soon'"),
+        (("ttl", "set", "quote", "AAPL", "soon"), "ttl 'soon'"),
         (("ttl", "set", "quote", "no such", "5s"), "does not fit"),
         (("ttl", "set", "nothing", "AAPL", "5s"), 'type "nothing" is not in the registry'),
         (("show", "nothing"), 'type "nothing" is not in the registry'),

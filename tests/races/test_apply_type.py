@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import SecretStr
 
 from livewell.db import Database
-from livewell.errors import DatabaseError
+from livewell.errors import DatabaseError, LivewellError
 from livewell.refresh import apply as applying
 from livewell.refresh.apply import apply
 from livewell.settings import Settings
@@ -82,17 +84,17 @@ async def test_a_table_in_use_is_altered_when_it_is_free(
 ) -> None:
     """Nobody queues behind us meanwhile: we give up after 100 ms and try again (contract 16)."""
     registry.apply(type_of(QUOTE))
-    tries: list[float] = []
+    tries: list[str] = []
     with RegistrySession(livewell_dsn) as reader:
         reader.rows("BEGIN")
         reader.rows("SELECT * FROM livewell_data.quote")
 
-        async def pause(seconds: float) -> None:
-            tries.append(seconds)
+        async def pause() -> None:
+            tries.append("again")
             if len(tries) == 2:
                 reader.rows("COMMIT")
 
-        monkeypatch.setattr(applying.asyncio, "sleep", pause)
+        monkeypatch.setattr(applying, "_pause", pause)
         done = await _apply(livewell_dsn)
 
     assert (done.outcome, len(tries)) == ("changed", 2)
@@ -154,3 +156,19 @@ def test_a_bound_that_is_not_quoted_is_sql(registry: RegistrySession, livewell_d
         registry.apply(type_of(QUOTE), columns=EVIL)
 
     assert registry.value("SELECT to_regclass('livewell_data.victim') IS NULL")
+
+
+async def test_who_is_not_the_owner_is_told_so(registry: RegistrySession, livewell_dsn: str) -> None:
+    """In words, not as a Postgres error."""
+    with RegistrySession(livewell_dsn) as admin:
+        role = f"livewell_test_{secrets.token_hex(4)}"
+        admin.rows(f"CREATE ROLE {role} LOGIN PASSWORD 'x' IN ROLE livewell_operate, livewell_readonly")
+        dsn = make_conninfo("", **{**conninfo_to_dict(livewell_dsn), "user": role, "password": "x"})
+        database = Database(dsn, Settings(database_url=SecretStr(dsn)))
+        await database.open()
+        try:
+            with pytest.raises(LivewellError, match="only the owner may change the registry"):
+                await apply(database, type_of(QUOTE), "quote.toml")
+        finally:
+            await database.close()
+            admin.rows(f"DROP ROLE {role}")

@@ -86,9 +86,8 @@ def test_any_number_is_stored_exactly_or_refused(number: Decimal) -> None:
 def test_a_body_cut_anywhere_is_refused(definition: TypeDefinition) -> None:
     """At every byte of every shipped sample: nothing is ever stored of a part (F-D3)."""
     body = definition.sample.body.strip().encode()
-    step = max(1, len(body) // 1500)
     reasons = set()
-    for cut in [*range(0, len(body), step), *range(max(0, len(body) - 200), len(body))]:
+    for cut in range(len(body)):
         [found] = verdicts(definition, body[:cut], [definition.sample.key])
         assert isinstance(found, Rejected), cut
         reasons.add(found.reason)
@@ -98,12 +97,12 @@ def test_a_body_cut_anywhere_is_refused(definition: TypeDefinition) -> None:
 
 @pytest.mark.parametrize("definition", MARKET, ids=lambda definition: definition.name)
 def test_a_body_with_one_byte_changed_is_judged(definition: TypeDefinition) -> None:
-    """Two thousand random changes of every shipped sample."""
+    """A thousand random changes of every shipped sample."""
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     source = random.Random(seed)
     body = bytearray(definition.sample.body.strip().encode())
-    for _ in range(2000):
+    for _ in range(1000):
         place = source.randrange(len(body))
         kept, body[place] = body[place], source.randrange(256)
         verdicts(definition, bytes(body), [definition.sample.key])

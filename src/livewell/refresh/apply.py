@@ -157,5 +157,9 @@ async def _patiently(database: Database, query: str, params: tuple[Any, ...]) ->
                 ) from error
             if error.sqlstate != _LOCK_NOT_AVAILABLE or left == 0:
                 raise
-        await asyncio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - jitter
+        await _pause()
     raise AssertionError("unreachable")
+
+
+async def _pause() -> None:
+    await asyncio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - jitter

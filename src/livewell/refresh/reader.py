@@ -18,6 +18,7 @@ from livewell.redact import redact
 
 _DAY_SECONDS = 86400
 SPAN_SECONDS_MAX = 400 * _DAY_SECONDS
+_SPAN_SECONDS_MIN = 0.001  # an interval rounds less than a microsecond to nothing
 _SHOWN_CHARS_MAX = 80
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(?:/[A-Za-z0-9_+-]{1,31}){0,2}")
 _FIELD_CHARS_MAX = 100
@@ -129,7 +130,7 @@ class Table:
             number = seconds(value, name)
         except InvalidOption:
             self.wrong(name, value, 'write it like "30s", "5m", "2h" or "1d"')
-        if not 0 < number <= most:
+        if not _SPAN_SECONDS_MIN <= number <= most:
             self.wrong(name, value, f"more than 0 and at most {most / _DAY_SECONDS:g} days is allowed")
         return number
 
