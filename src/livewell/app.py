@@ -33,10 +33,14 @@ from livewell.queue.handle import Options, Task
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition, define
 from livewell.queue.worker.worker import Worker
+from livewell.refresh import sample_call
+from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
 from livewell.refresh.dispatcher import Dispatcher
 from livewell.refresh.reading import Reading
 from livewell.refresh.reads import Reads
+from livewell.refresh.record import Fetched
 from livewell.refresh.refresher import KIND, QUEUES, Refresher
+from livewell.refresh.request import Request as UpstreamRequest
 from livewell.refresh.validate import Transform
 from livewell.settings import Settings
 from livewell.sync import Sync
@@ -367,6 +371,12 @@ class Livewell:
         While it is followed it is a viewer, and what it watches is kept fresh. Only the latest state of a key is given, never a backlog.
         """
         return self.reads.watch(type, keys, user=user)
+
+    async def fetch_sample(
+        self, request: UpstreamRequest, definition: TypeDefinition, upstream: UpstreamDefinition
+    ) -> Fetched:
+        """One call for `livewell types sample`; not under the limiter."""
+        return await sample_call.call(Outbound.from_settings(self.settings), request, definition, upstream)
 
     def worker(
         self,

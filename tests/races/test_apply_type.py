@@ -17,7 +17,7 @@ from livewell.errors import DatabaseError, LivewellError
 from livewell.refresh import apply as applying
 from livewell.refresh.apply import apply
 from livewell.settings import Settings
-from tests.support.refresh_sql import RegistrySession
+from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import QUOTE, type_of
 from tests.support.variants import variant
 

@@ -19,7 +19,7 @@ from livewell.refresh.sample import check_sample
 from tests.faults import hostile_definitions as hostile
 from tests.faults.fleet import open_fleet
 from tests.faults.scenario import Findings, Scale
-from tests.support.refresh_sql import RegistrySession
+from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import QUOTE, type_of
 
 CODE = "F-F1"
