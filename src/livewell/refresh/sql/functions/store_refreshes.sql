@@ -49,13 +49,13 @@ BEGIN
         RAISE EXCEPTION 'two results for one key in one call' USING ERRCODE = '22023';        -- one by one, each is compared with the other
     END IF;
     PERFORM FROM unnest(v_types, v_keys) AS u (name, key) JOIN livewell.ledger l ON l.data_type = u.name AND l.key = u.key ORDER BY l.data_type, l.key FOR NO KEY UPDATE OF l;
+    v_now := livewell.now();
     IF (SELECT count(*) FROM unnest(v_types, v_keys) AS u (name, key) JOIN livewell.ledger l ON l.data_type = u.name AND l.key = u.key) < coalesce(cardinality(v_keys), 0) THEN
         -- Somebody removed the row since the job was made; new rows are ours alone.
         INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at)
-        SELECT d.name, u.key, d.upstream, livewell.now(), livewell.now() FROM unnest(v_types, v_keys) AS u (name, key) JOIN livewell.data_type d ON d.name = u.name ORDER BY d.name, u.key
+        SELECT d.name, u.key, d.upstream, v_now, v_now FROM unnest(v_types, v_keys) AS u (name, key) JOIN livewell.data_type d ON d.name = u.name ORDER BY d.name, u.key
         ON CONFLICT (data_type, key) DO UPDATE SET status_at = livewell.ledger.status_at;
     END IF;
-    v_now := livewell.now();
 
     WITH given AS MATERIALIZED (
         SELECT u.place, e AS result, j.id, j.fence, (e ->> 'call')::bigint AS call, j.attempt >= j.max_attempts AS exhausted, (j.payload ->> 'version')::bigint AS pinned, u.name, u.key, d AS data_type, l AS ledger
