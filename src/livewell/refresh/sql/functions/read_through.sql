@@ -30,6 +30,8 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
+    v_type.definition := NULL;          -- a row that is handed to a function is unpacked each time: without what makes it large
+    v_type.columns := NULL;
     IF NOT livewell.key_fits(v_type.key_pattern, p_key) THEN
         demand := 'bad_key';
         RETURN NEXT;
