@@ -55,13 +55,14 @@ def test_applying_again_changes_nothing(registry: RegistrySession) -> None:
     assert registry.column("SELECT version FROM livewell.data_type") == [1]
 
 
-def test_applying_the_file_of_a_parked_type_tries_it_again(registry: RegistrySession) -> None:
-    """The plan may include the endpoint by now; who changed the plan has nothing to change in the file."""
+def test_applying_again_ends_the_parking_of_a_type(registry: RegistrySession) -> None:
+    """The plan includes the endpoint by now, and the same file says so."""
     registry.apply(type_of(QUOTE))
-    registry.rows("UPDATE livewell.data_type SET parked_reason = 'entitlement_type: not in the plan'")
+    registry.connection.execute("UPDATE livewell.data_type SET parked_reason = 'entitlement_type'")
 
     assert registry.apply(type_of(QUOTE)).outcome == "changed"
-    assert registry.rows("SELECT version, parked_reason FROM livewell.data_type") == [(2, None)]
+    assert registry.column("SELECT parked_reason FROM livewell.data_type") == [None]
+    assert registry.apply(type_of(QUOTE)).outcome == "unchanged"
 
 
 def test_a_new_time_to_live_is_a_new_version(registry: RegistrySession) -> None:

@@ -54,7 +54,7 @@ BEGIN
             RETURN QUERY SELECT 'created', 1::bigint, v_reasons, v_run;
             EXIT work;
         END IF;
-        -- A parked type is tried again by whoever applies its file: the plan may be another one by now.
+        -- A parked type is changed by applying the same file again: that is how a person says that the plan includes it by now.
         IF cardinality(v_run) = 0 AND v_is.parked_reason IS NULL AND
             (v_is.ttl, v_is.negative_ttl, v_is.strategy, v_is.cron, v_is.zone, v_is.rule, v_is.calendar, v_is.max_source_age, v_is.has_source_time, v_is.rows_kind, v_is.pool, v_is.keys_max,
                 v_is.key_pattern, v_is.prefetch, v_is.definition, v_is.columns)
