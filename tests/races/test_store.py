@@ -21,7 +21,7 @@ SECOND = "refresh.api.other"
 LEDGER_LOCK = "ORDER BY l.data_type, l.key FOR NO KEY UPDATE OF l;"
 NO_LEDGER_LOCK: Change = (LEDGER_LOCK, "ORDER BY l.data_type, l.key;")
 NO_FENCE: Change = (
-    "AND j.fence = (e ->> 'fence')::bigint AND j.worker = p_worker",
+    "WHERE j.fence = (e ->> 'fence')::bigint AND j.worker = p_worker",
     "",
 )
 NO_SECOND_LOOK: Change = ("u.rows IS NOT NULL AND d.version IS DISTINCT FROM u.version", "false")
