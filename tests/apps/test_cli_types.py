@@ -102,6 +102,23 @@ def test_a_bad_file_is_one_line_and_changes_nothing(applied: Run, tmp_path: Path
     assert lines(applied("types", "list", "--json"))[0]["ttl_seconds"] == 60
 
 
+def test_the_sessions_of_the_exchange_come_with_the_type(run: Run, tmp_path: Path, livewell_dsn: str) -> None:
+    """Without them a Friday close would be stale a minute later (seen before they were loaded); a calendar that nobody has is refused."""
+    (tmp_path / "moon.toml").write_text(QUOTE.replace('"XNYS"', '"MOON"'))
+    with RegistrySession(livewell_dsn) as session:
+        session.rows("DELETE FROM livewell.exchange_session")
+
+        refused = run("types", "apply", str(TYPES / "fmp.toml"), "moon.toml")
+        assert run("types", "apply", str(TYPES / "quote.toml")).exit_code == 0
+
+        assert (refused.exit_code, refused.stderr) == (
+            2,
+            'livewell: types apply: moon.toml: [answer]: calendar "MOON": XNYS come with Livewell\n',
+        )
+        [(sessions,)] = session.rows("SELECT count(*) FROM livewell.exchange_session WHERE calendar = 'XNYS'")
+        assert sessions > 1700
+
+
 def test_a_change_that_is_no_addition_prints_the_sql(applied: Run, tmp_path: Path) -> None:
     """Exit 1, and the table is as it was."""
     (tmp_path / "quote.toml").write_text(

@@ -60,8 +60,18 @@ CLAIM = "SELECT * FROM livewell.claim_jobs(%s, '{work}', 10)"
 EXCHANGE = "SELECT * FROM livewell.exchange_jobs(%s, '{}', '{}', NULL, '{work}', 10, false)"
 REGISTER = "SELECT livewell.register_worker('w', '1', '{work}', '{}', 1, %s)"
 
+# Refreshes: whoever would queue, store or hold something.
+REFRESHES = {
+    "singleton": "SELECT * FROM livewell.acquire_singleton('refresh.due', 'w', %s, interval '1 second')",
+    "due": "SELECT * FROM livewell.dispatch_due('refresh.due', %s, 'fmp')",
+    "scheduled": "SELECT * FROM livewell.dispatch_scheduled('refresh.due', %s, 'quote', NULL)",
+    "store": "SELECT * FROM livewell.store_refreshes(%s, '[]')",
+    "read_through": "SELECT * FROM livewell.read_through('quote', 'AAPL', %s)",
+}
+QUERIES = {"claim": CLAIM, "exchange": EXCHANGE, "register": REGISTER, **REFRESHES}
 
-@pytest.mark.parametrize("query", [CLAIM, EXCHANGE, REGISTER], ids=["claim", "exchange", "register"])
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_a_replica_refuses_and_says_why(pair: Pair, query: str) -> None:
     """With our own SQLSTATE, which Python turns into ReplicaRefused."""
     state, text = refusal(pair.standby, query, pair.worker)

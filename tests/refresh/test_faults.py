@@ -146,3 +146,17 @@ async def test_the_bandwidth_wall_stops_the_upstream_for_hours(prepared: Market)
         "SELECT extract(epoch FROM open_until - livewell.now()) / 3600 FROM livewell.limiter_credential"
     )
     assert 5.9 < hours <= 6
+
+
+@pytest.mark.parametrize("fault", ["suspended", "invalid_key"])
+async def test_a_refused_account_stops_the_calls(prepared: Market, fault: str) -> None:
+    """Five refusals in a row open the breaker, so nobody goes on asking with a key that is not good; what is told is why."""
+    market = prepared
+    await market.upstream("breaker = true")
+    await market.simulator.next(*[fault] * 50)
+    async with market.working():
+        readings = [await market.app.get("quote", symbol, wait="1s") for symbol in market.symbols(10)]
+    assert readings[0].reason in ("suspended", "auth")
+    calls = [event for event in read_events(market.simulator.log) if event["event"] == "call"]
+    assert 5 <= len(calls) <= 8  # those in flight when it opened
+    assert await market.scalar("SELECT open_until > livewell.now() FROM livewell.limiter_credential")

@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from livewell.apps.market import TYPES
+from livewell.refresh.document import read_file
+from livewell.refresh.reader import Table
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
@@ -46,3 +50,32 @@ def test_every_fault_code_that_a_promise_names_has_a_scenario() -> None:
 def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
     """Relative links point at files that exist."""
     assert [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()] == []
+
+
+def test_every_field_of_a_type_file_is_on_its_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the readers take out of the shipped files, or look for in them."""
+    looked_for: set[str] = set()
+    take = Table.take
+
+    def remember(table: Table, name: str) -> object:
+        looked_for.add(name)
+        return take(table, name)
+
+    monkeypatch.setattr(Table, "take", remember)
+    for file in TYPES.glob("*.toml"):
+        read_file(file.read_bytes(), file.name)
+    told = " ".join(
+        re.findall(r"`[^`\n]+`|^\[\w+\]", (ROOT / "docs/reference/type_files.md").read_text(), re.MULTILINE)
+    )
+
+    assert len(looked_for) > 50
+    assert sorted(name for name in looked_for if not re.search(rf"\b{name}\b", told)) == []
+
+
+def test_every_function_that_runs_as_its_owner_is_on_the_page_of_roles() -> None:
+    """The list of the catalog test, and this page, are the list in the files."""
+    files = ROOT.glob("src/livewell/*/sql/functions/*.sql")
+    definers = {file.stem for file in files if "\nSECURITY DEFINER\n" in file.read_text()}
+    page = (ROOT / "docs/reference/roles.md").read_text()
+    part = page.split("## Functions that run as their owner")[1].split("\n## ")[0]
+    assert set(re.findall(r"`livewell\.(\w+)`", part)) == definers

@@ -36,15 +36,18 @@ def get(ctx: click.Context, *, name: str, key: str, max_age: str | None, wait: s
     Exits with 1 when there is no value, or it is stale or failing.
     """
 
-    async def read(app: Livewell) -> tuple[Reading, datetime]:
-        reading = await app.get(name, key, max_age=_span(max_age), wait=_span(wait))
-        return reading, await database_now(app)
+    from livewell.refresh.admin import TypeAdmin  # noqa: PLC0415 - heavy
 
-    reading, now = with_app(read)
+    async def read(app: Livewell) -> tuple[Reading, datetime, list[str]]:
+        reading = await app.get(name, key, max_age=_span(max_age), wait=_span(wait))
+        columns = (await TypeAdmin(app.database).type(name))["columns"]
+        return reading, await database_now(app), [column["name"] for column in columns]
+
+    reading, now, order = with_app(read)
     if as_json:
         print_json(record(reading))
     else:
-        print_facts(_facts(reading, now))
+        print_facts(_facts(reading, now, order))
     if reading.value is None or reading.verdict in ("stale", "failing", "missing"):
         ctx.exit(PROBLEM)
 
@@ -70,7 +73,8 @@ def _span(text: str | None) -> str | float | None:
     return float(text) if text is not None and text.replace(".", "", 1).isdigit() else text
 
 
-def _facts(reading: Reading, now: datetime) -> dict[str, object]:
+def _facts(reading: Reading, now: datetime, order: list[str]) -> dict[str, object]:
+    """Values in the order of the file."""
     facts: dict[str, object] = {
         "verdict": reading.verdict,
         "source": age(reading.source_at, now) or "gives no time",
@@ -80,7 +84,7 @@ def _facts(reading: Reading, now: datetime) -> dict[str, object]:
     if reading.reason:
         facts["last failure"] = f"{reading.reason}: {reading.error}" if reading.error else reading.reason
     if isinstance(reading.value, dict):
-        return facts | reading.value
+        return facts | {column: reading.value[column] for column in order if column in reading.value}
     if isinstance(reading.value, list):
         facts["rows"] = len(reading.value)
         facts |= {

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -61,51 +64,69 @@ async def _print(app: Livewell, name: str, keys: tuple[str, ...], changes: int |
 
 
 async def _show(app: Livewell, name: str, keys: tuple[str, ...], changes: int | None) -> None:
+    """Ages go on by themselves: the table is made anew four times a second, in rich's own thread, from readings that are only ever replaced."""
     from rich.live import Live  # noqa: PLC0415 - heavy
 
+    from livewell.refresh.admin import TypeAdmin  # noqa: PLC0415 - heavy
+
+    order = [column["name"] for column in (await TypeAdmin(app.database).type(name))["columns"]]
+    began, begun = await database_now(app), time.monotonic()
     latest: dict[str, Reading] = {}
     seen = 0
-    with Live(console=console(), refresh_per_second=8, transient=False) as live:
+    out = console()
+
+    def table() -> Table:
+        now = began + timedelta(seconds=time.monotonic() - begun)
+        return as_table(latest, keys, order, now=now, width=out.width)
+
+    with Live(get_renderable=table, console=out, refresh_per_second=4, transient=False):
         async with aclosing(app.watch(name, keys)) as readings:
             async for reading in readings:
                 latest[reading.key] = reading
-                live.update(_table(latest, keys, await database_now(app)))
                 seen += 1
                 if seen == changes:
                     return
 
 
-def _table(latest: dict[str, Reading], keys: tuple[str, ...], now: datetime) -> Table:
+def as_table(
+    latest: Mapping[str, Reading], keys: Sequence[str], order: Sequence[str], *, now: datetime, width: int
+) -> Table:
+    """A line per key. Key, verdict and times are never cut; of the values, in the order of the file, as many are shown as there is room for."""
     from rich import box  # noqa: PLC0415 - heavy
     from rich.table import Table  # noqa: PLC0415 - heavy
     from rich.text import Text  # noqa: PLC0415 - heavy
 
-    shown = [key for key in keys if key in latest]
-    names = _names(latest[key].value for key in shown)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for heading in ("key", "verdict", *names, "source", "checked", "reason"):
-        table.add_column(heading, justify="right" if heading in names else "left", no_wrap=True, overflow="ellipsis")
-    for key in shown:
-        reading = latest[key]
-        cells = [_cell(reading.value, column) for column in names]
-        times = [age(reading.source_at, now), age(reading.checked_at, now)]
-        table.add_row(
-            key,
-            Text(reading.verdict, style=_COLOURS.get(reading.verdict, "")),
-            *(Text(cell) for cell in (*cells, *times, reading.reason or "")),
-        )
+    shown = [latest[key] for key in keys if key in latest]
+    left = {"key": [one.key for one in shown], "verdict": [one.verdict for one in shown]}
+    right = {
+        "source": [age(one.source_at, now) for one in shown],
+        "checked": [age(one.checked_at, now) for one in shown],
+        "reason": [one.reason or "" for one in shown],
+    }
+    right = {heading: cells for heading, cells in right.items() if any(cells)}
+    values = {name: [_cell(one.value, name) for one in shown] for name in order}
+    room = width - sum(_needs(heading, cells) for heading, cells in {**left, **right}.items())
+    fitting: dict[str, list[str]] = {}
+    for heading, cells in values.items():
+        room -= _needs(heading, cells)
+        if room < 0 or len(fitting) >= _COLUMNS_MAX:
+            break
+        fitting[heading] = cells
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False, header_style="bold")
+    for heading in (*left, *fitting, *right):
+        table.add_column(heading, justify="right" if heading in fitting else "left", no_wrap=True, overflow="ellipsis")
+    for row in zip(*left.values(), *fitting.values(), *right.values(), strict=True):
+        key, verdict, *cells = row
+        table.add_row(Text(key), Text(verdict, style=_COLOURS.get(verdict, "")), *map(Text, cells))
     return table
 
 
-def _names(values: Any) -> list[str]:
-    """The first few columns of whatever value there is; a list of rows shows its last one."""
-    for value in values:
-        row = value[-1] if isinstance(value, list) and value else value
-        if isinstance(row, dict):
-            return list(row)[:_COLUMNS_MAX]
-    return []
+def _needs(heading: str, cells: Sequence[str]) -> int:
+    return max(map(len, (heading, *cells))) + 2  # and what stands between columns
 
 
 def _cell(value: Any, column: str) -> str:
+    """Of a list of rows, that of the last one."""
     row = value[-1] if isinstance(value, list) and value else value
-    return short(str(row.get(column, ""))) if isinstance(row, dict) else ""
+    cell = row.get(column) if isinstance(row, dict) else None
+    return "" if cell is None else short(str(cell))

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from livewell.db import Database, Row
-from livewell.errors import ChangeRefused, DatabaseError, InvalidDefinition, LivewellError
+from livewell.errors import ChangeRefused, ConfigurationError, DatabaseError, InvalidDefinition, LivewellError
+from livewell.refresh import calendar as calendars
 from livewell.refresh import cron as crons
 from livewell.refresh import document as documents
 from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
@@ -53,6 +54,7 @@ async def apply(
     if definition.answer.transform is None or definition.answer.transform in (transforms or {}):
         check_sample(definition, where, transforms=transforms)
     await _check_upstream(database, definition, where)
+    await _load_calendar(database, definition, where)
     applied = await _apply_type(database, definition, where)
     if applied.outcome == "changed":
         await _redue(database, definition.name)
@@ -137,6 +139,17 @@ async def _check_upstream(database: Database, definition: TypeDefinition, where:
     calls = [definition.fetch.call, *([definition.fetch.batch.call] if definition.fetch.batch else [])]
     if place == "query" and any(name == parameter for call in calls for parameter, _ in call.query):
         raise InvalidDefinition(f'{where}: query: "{name}" is where upstream {upstream.name} has its credential')
+
+
+async def _load_calendar(database: Database, definition: TypeDefinition, where: str) -> None:
+    """The sessions of the exchange that the type names; without them the rule `session` would be plain age."""
+    if definition.answer.calendar is None:
+        return
+    try:
+        calendar = calendars.read(definition.answer.calendar)
+    except ConfigurationError as error:
+        raise InvalidDefinition(f"{where}: [answer]: {error}") from None
+    await _patiently(database, calendars.LOAD, calendar.parameters)
 
 
 async def _redue(database: Database, name: str) -> None:

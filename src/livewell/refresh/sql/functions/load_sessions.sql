@@ -1,6 +1,6 @@
 -- Make the stored sessions of an exchange those that are given, from the first given opening on; what is older stays.
 --
--- Called by: `livewell types apply` for every type that names a calendar, in the same transaction (refresh/calendar.py reads the file that comes with the package).
+-- Called by: `livewell types apply` for every type that names a calendar, before the type itself (refresh/calendar.py reads the file that comes with the package).
 -- Writes only what differs: the second time it costs a comparison.
 CREATE OR REPLACE FUNCTION livewell.load_sessions(p_calendar text, p_opens timestamptz[], p_closes timestamptz[])
 RETURNS integer
