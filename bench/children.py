@@ -86,6 +86,15 @@ class Child:
         if not reached():
             raise self._failure()
 
+    def kill(self) -> None:
+        """SIGKILL, in the middle of whatever it does."""
+        self._process.kill()
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
     def check(self) -> None:
         """Raise if it ended without an answer."""
         if self._ended and self._answer is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from bench.measure import Figures
 from bench.peers.found import Peers
@@ -14,9 +15,20 @@ from bench.system import LIVEWELL, System
 BEST = "the best peer"
 
 
+class Says(Protocol):
+    """What every lab can do."""
+
+    @property
+    def say(self) -> Callable[[str], None]:
+        """Tell how far it is."""
+
+
+L = TypeVar("L")
+
+
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """What a measurement needs."""
+    """What a measurement of the queue needs."""
 
     server: Server
     sizes: Sizes
@@ -43,23 +55,27 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A demand: our figure, or its ratio to that of another contender, is at least (or at most) the bound."""
+    """A demand: our figure, or its ratio to that of another contender, is at least (or at most) the bound. Without a bound it is only told.
+
+    never: no pair may miss it, not even one.
+    """
 
     name: str
     figure: str
-    bound: float
+    bound: float | None
     against: str | None = None
     among: Sequence[str] = ()  # whom BEST is taken from
     at_most: bool = False
     goal: float | None = None
+    never: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Line(Generic[L]):
     """One row or a few of the table."""
 
     name: str
     title: str
     checks: Sequence[Check]
-    contenders: Callable[[Lab], Sequence[Contender]]
+    contenders: Callable[[L], Sequence[Contender]]
     missing: Callable[[], str | None] = lambda: None  # why it cannot be measured in this version

@@ -62,7 +62,7 @@ def run(
 
 def table(document: dict[str, Any]) -> list[list[str]]:
     """The rows to print: line, ours, peer, ratio, bound, met."""
-    lines: list[Line] = [
+    lines: list[Line[Lab]] = [
         line for line in LINES if line.name in document["results"] or line.name in document["not_measured"]
     ]
     return report.rows(lines, document)

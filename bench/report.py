@@ -1,7 +1,7 @@
 """What the figures say: medians, ratios pair by pair, and whether each demand is met.
 
 A demand is met when the quartile on its bad side (the lower one of what shall be high, the upper one of what shall be low) is on the right side of the bound. Where a
-peer was not there, ratio and verdict are None: nobody knows.
+peer was not there, ratio and verdict are None: nobody knows. What says "never" is met when every pair is on the right side.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bench.system import LIVEWELL
 _OURS = LIVEWELL.name
 
 
-def report(lines: Sequence[Line], measured: Mapping[str, Measured], skipped: Mapping[str, str]) -> dict[str, Any]:
+def report(lines: Sequence[Line[Any]], measured: Mapping[str, Measured], skipped: Mapping[str, str]) -> dict[str, Any]:
     """The parts of the document that come from the measurements."""
     run = [line for line in lines if line.name in measured]
     ratios = {check.name: _judge(check, measured[line.name], skipped) for line in run for check in line.checks}
@@ -29,11 +29,11 @@ def report(lines: Sequence[Line], measured: Mapping[str, Measured], skipped: Map
             for line in run
         },
         "ratios": ratios,
-        "met": {name: ratio["met"] for name, ratio in ratios.items()},
+        "met": {name: ratio["met"] for name, ratio in ratios.items() if ratio["bound"] is not None},
     }
 
 
-def rows(lines: Sequence[Line], document: Mapping[str, Any]) -> list[list[str]]:
+def rows(lines: Sequence[Line[Any]], document: Mapping[str, Any]) -> list[list[str]]:
     """The table: line, ours, peer, ratio, bound, met."""
     table = []
     for line in lines:
@@ -44,7 +44,7 @@ def rows(lines: Sequence[Line], document: Mapping[str, Any]) -> list[list[str]]:
     return table
 
 
-def _row(line: Line, check: Check, document: Mapping[str, Any]) -> list[str]:
+def _row(line: Line[Any], check: Check, document: Mapping[str, Any]) -> list[str]:
     verdict = document["ratios"][check.name]
     ours = document["results"][line.name][check.figure]
     against = verdict["against"]
@@ -59,8 +59,8 @@ def _row(line: Line, check: Check, document: Mapping[str, Any]) -> list[str]:
         ""
         if verdict["median"] is None or not check.against
         else f"{verdict['median']:.2f} ({verdict['quartile']:.2f})",
-        f"{relation} {check.bound:,g}{unit}{goal}",
-        {True: "yes", False: "NO", None: "unknown"}[verdict["met"]],
+        "" if check.bound is None else f"{relation} {check.bound:,g}{unit}{goal}",
+        "" if check.bound is None else {True: "yes", False: "NO", None: "unknown"}[verdict["met"]],
     ]
 
 
@@ -68,7 +68,6 @@ def _judge(check: Check, measured: Measured, skipped: Mapping[str, str]) -> dict
     against, why_not = _opponent(check, measured, skipped)
     each = None if why_not else _each(check, measured, against)
     quartile = None if each is None else _bad_quartile(each, at_most=check.at_most)
-    met = None if quartile is None else (quartile <= check.bound if check.at_most else quartile >= check.bound)
     verdict = {
         "figure": check.figure,
         "against": against,
@@ -77,9 +76,17 @@ def _judge(check: Check, measured: Measured, skipped: Mapping[str, str]) -> dict
         "quartile": quartile and round(quartile, 4),
         "bound": check.bound,
         "at_most": check.at_most,
-        "met": met,
+        "met": _met(check, each, quartile),
     }
     return verdict | ({"goal": check.goal} if check.goal else {}) | ({"unknown": why_not} if why_not else {})
+
+
+def _met(check: Check, each: Sequence[float] | None, quartile: float | None) -> bool | None:
+    if check.bound is None or each is None or quartile is None:
+        return None
+    if check.at_most:
+        return (max(each) if check.never else quartile) <= check.bound
+    return (min(each) if check.never else quartile) >= check.bound
 
 
 def _opponent(check: Check, measured: Measured, skipped: Mapping[str, str]) -> tuple[str | None, str | None]:
@@ -125,4 +132,11 @@ _UNITS = {
     "p99_ms": "ms p99",
     "wal_bytes_per_life": "B",
     "ratio_to_before": "×",
+    "ms": "ms",
+    "checks_per_second": "checks/s",
+    "refreshes_per_second": "refreshes/s",
+    "subscribes_per_second": "subscribes/s",
+    "percent_of_limit": "% of the limit",
+    "calls_above_limit": "calls above",
+    "lock_wait_ms": "ms",
 }

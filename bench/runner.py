@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import psycopg
 
 from bench.children import ChildFailed
-from bench.line import Contender, Lab, Line
+from bench.line import Contender, Line, Says
 from bench.measure import Figures
 
+L = TypeVar("L", bound=Says)
 Measured = dict[str, list[Figures]]  # by contender, in the order of the pairs
 
 
-def run(lab: Lab, lines: Sequence[Line], pairs: int) -> tuple[dict[str, Measured], dict[str, str]]:
+def run(lab: L, lines: Sequence[Line[L]], pairs: int) -> tuple[dict[str, Measured], dict[str, str]]:
     """Measure them all, by line; a line in which a process failed has its reason in the second answer, and the others go on."""
     plans = [(line, list(line.contenders(lab))) for line in lines]
     progress = Progress(lab, sum(len(_turn(contenders, pair)) for _, contenders in plans for pair in range(pairs)))
@@ -31,7 +33,7 @@ def run(lab: Lab, lines: Sequence[Line], pairs: int) -> tuple[dict[str, Measured
 class Progress:
     """Says what has been measured, and how much there is to come."""
 
-    def __init__(self, lab: Lab, total: int) -> None:
+    def __init__(self, lab: Says, total: int) -> None:
         self._say = lab.say
         self._total = total
         self._n = 0
@@ -43,7 +45,7 @@ class Progress:
         self._say(f"[{self._n}/{self._total}] {title} {shown}")
 
 
-def _measure(line: Line, contenders: Sequence[Contender], pairs: int, progress: Progress) -> Measured:
+def _measure(line: Line[Any], contenders: Sequence[Contender], pairs: int, progress: Progress) -> Measured:
     results: Measured = {contender.name: [] for contender in contenders}
     for pair in range(pairs):
         for contender in _turn(contenders, pair):

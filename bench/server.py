@@ -66,6 +66,7 @@ class Server:
     """Where everything is measured. Templates are made once in a run, by name."""
 
     dsn: str
+    log: Path  # what the server says
     _templates: dict[str, str] = field(default_factory=dict)
 
     @contextmanager
@@ -112,6 +113,6 @@ def start() -> Iterator[Server]:
         try:
             with psycopg.connect(server.dsn, autocommit=True) as connection:
                 connection.execute("CREATE EXTENSION pg_stat_statements")
-            yield Server(server.dsn)
+            yield Server(server.dsn, Path(folder) / "server" / "server.log")
         finally:
             embedded.stop(Path(folder) / "server", mode="immediate")

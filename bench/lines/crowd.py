@@ -76,7 +76,7 @@ def _template(lab: Lab, name: str, make: Crowd, options: dict[str, Any]) -> str:
 
 def _line(
     name: str, title: str, make: Crowd, *, missing: Callable[[], str | None] = lambda: None, **options: Any
-) -> Line:
+) -> Line[Lab]:
     def contenders(lab: Lab) -> Sequence[Contender]:
         jobs = lab.sizes.jobs
         return [

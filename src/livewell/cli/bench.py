@@ -52,8 +52,7 @@ def queue(
     if listing:
         print_json({"lines": module.LINE_NAMES, "peers": module.PEER_NAMES})
         return
-    for number in (signal.SIGINT, signal.SIGTERM):  # both end it as Ctrl-C does: without a server left behind
-        signal.signal(number, signal.default_int_handler)
+    _end_as_by_ctrl_c()
     sizes = _module("bench.sizes").Sizes().scaled(scale)
     document = module.run(
         pairs=pairs,
@@ -68,10 +67,54 @@ def queue(
     _print(document, module.table(document))
 
 
-def _print(document: dict[str, Any], rows: list[list[str]]) -> None:
+@bench.command("refresh")
+@click.option("--lines", metavar="NAME,…", help="Only these lines; --list shows which there are.")
+@click.option("--pairs", type=click.IntRange(1, 50), default=5, show_default=True, help="Alternating pairs of runs.")
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.0001, 1),
+    default=1.0,
+    help="All sizes × this, to try it out; the bounds hold for 1.",
+)
+@click.option("--list", "listing", is_flag=True, help="Name the lines, and measure nothing.")
+@AS_JSON
+def refresh(*, lines: str | None, pairs: int, scale: float, listing: bool, as_json: bool) -> None:
+    """The refresh engine: latency, the due check, use of a limit, pace, a key with a crowd.
+
+    All of it takes about 20 minutes. Progress goes to standard error.
+    """
+    module = _module("bench.refresh")
+    if listing:
+        print_json({"lines": module.LINE_NAMES})
+        return
+    _end_as_by_ctrl_c()
+    document = module.run(
+        pairs=pairs,
+        say=lambda line: click.echo(line, err=True),
+        lines=_chosen("line", lines, module.LINE_NAMES),
+        sizes=module.Sizes().scaled(scale),
+    )
+    if as_json:
+        print_json(document)
+        return
+    _print_table(module.table(document))
+    for told in module.stages(document):
+        click.echo(told)
+
+
+def _end_as_by_ctrl_c() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):  # without a server left behind
+        signal.signal(number, signal.default_int_handler)
+
+
+def _print_table(rows: list[list[str]]) -> None:
     headings = [Column("line"), Column("ours", number=True), Column("peer", number=True)]
     headings += [Column("ratio (quartile)", number=True), Column("bound"), Column("met")]
     print_table(headings, rows, empty="Nothing was measured.")
+
+
+def _print(document: dict[str, Any], rows: list[list[str]]) -> None:
+    _print_table(rows)
     drained = document["results"].get("drain") or document["results"].get("wal") or {}
     for name, words in (
         ("wal_bytes_per_job", "WAL bytes per job, claim and finish"),

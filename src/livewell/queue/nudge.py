@@ -1,12 +1,14 @@
 """Tell waiting workers that there is something to do, without putting NOTIFY into anybody's transaction.
 
 A NOTIFY inside a writer's transaction takes a lock over the whole cluster until after its commit: 10,852 became 3,406 transactions a second at 32 clients. So a
-nudge is sent after the commit, on a connection of its own: the first at once (leading edge), then at most one per name and interval.
+nudge is sent after the commit, on a connection of its own: the first of a name at once (leading edge), then at most one per name and interval. Names do not wait for each other: a
+value that is stored a few milliseconds after its job was queued would otherwise be seen an interval later.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from livewell.db import Database
@@ -28,6 +30,8 @@ class Nudger:
         self._link = database.link()
         self._interval_seconds = database.settings.nudge_ms / 1000
         self._waiting: set[str] = set()
+        self._resting: dict[str, float] = {}  # name → when it may be sent again, monotonic
+        self._more = asyncio.Event()
         self._sending: asyncio.Task[None] | None = None
         self._idle = True
         self._local: list[Callable[[str], None]] = []
@@ -47,12 +51,20 @@ class Nudger:
         for listener in self._local:
             listener(name)
         self._waiting.add(name)
+        if name not in self._resting:
+            self._more.set()
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send())
 
     async def _send(self) -> None:
-        while self._waiting:
-            names, self._waiting = sorted(self._waiting), set()
+        while self._waiting or self._resting:
+            now = time.monotonic()
+            self._resting = {name: until for name, until in self._resting.items() if until > now}
+            names = sorted(self._waiting - self._resting.keys())
+            if not names:
+                await self._rest()
+                continue
+            self._waiting.difference_update(names)
             self._idle = False
             try:
                 if len(names) == 1:
@@ -63,11 +75,23 @@ class Nudger:
             except DatabaseError:
                 self.failed += len(names)  # polling is the guarantee
             self._idle = True
-            await asyncio.sleep(self._interval_seconds)
+            self._resting |= dict.fromkeys(names, time.monotonic() + self._interval_seconds)
+
+    async def _rest(self) -> None:
+        """Until some name may be sent again, or another one comes."""
+        self._more.clear()
+        until = min(self._resting.values(), default=0.0)
+        try:
+            async with asyncio.timeout(max(0.0, until - time.monotonic())):
+                await self._more.wait()
+        except TimeoutError:
+            pass
 
     async def close(self) -> None:
         """Send what waits, within a second: a script that enqueues and ends should not cost its jobs a poll interval."""
         self._interval_seconds = 0.0
+        self._resting.clear()
+        self._more.set()
         if self._sending is not None:
             await asyncio.wait([self._sending], timeout=_CLOSE_SECONDS if self._waiting or not self._idle else 0)
             self._sending.cancel()

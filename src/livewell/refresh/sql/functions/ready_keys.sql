@@ -23,11 +23,12 @@ BEGIN
         WITH rules AS MATERIALIZED (
             SELECT d.name, jsonb_populate_record(d, '{"definition": {}, "columns": []}') AS rule FROM livewell.data_type d WHERE d.name = ANY (p_types)        -- see judge_keys
         )
-        SELECT array_agg(l.due_at <= p_now AND coalesce(l.retry_at <= p_now, true)
-                         AND (livewell.is_stale(t.rule, l, p_now) OR coalesce(l.demanded_at > p_now - interval '1 minute' AND l.checked_at < l.demanded_at, false)) ORDER BY g.place),
-               array_agg(livewell.next_due(t.rule, l, p_now) ORDER BY g.place)
-        INTO v_ready, v_dues
-        FROM unnest(p_types, p_keys) WITH ORDINALITY AS g (name, key, place) LEFT JOIN rules t ON t.name = g.name LEFT JOIN livewell.ledger l ON l.data_type = g.name AND l.key = g.key;
+        SELECT array_agg(c.ready ORDER BY c.place), array_agg(CASE WHEN NOT c.ready THEN livewell.next_due(c.rule, c.ledger, p_now) END ORDER BY c.place)
+        INTO v_ready, v_dues FROM (
+            SELECT g.place, t.rule, l AS ledger, l.due_at <= p_now AND coalesce(l.retry_at <= p_now, true)
+                   AND (livewell.is_stale(t.rule, l, p_now) OR coalesce(l.demanded_at > p_now - interval '1 minute' AND l.checked_at < l.demanded_at, false)) AS ready
+            FROM unnest(p_types, p_keys) WITH ORDINALITY AS g (name, key, place) LEFT JOIN rules t ON t.name = g.name LEFT JOIN livewell.ledger l ON l.data_type = g.name AND l.key = g.key
+            OFFSET 0) c;        -- so that the rule is computed once
     EXCEPTION WHEN others THEN
         v_ready := NULL;
         v_dues := NULL;

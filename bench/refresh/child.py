@@ -1,0 +1,160 @@
+"""The program of every measured process: worker, watcher, bare loop, subscriber. A child program, see bench/stage.py."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+import orjson
+import psycopg
+import structlog
+
+from bench.refresh.lab import CREDENTIAL, TYPE, settings
+from bench.stage import Stage, perform
+from livewell import Livewell
+from livewell.refresh import refresher
+from livewell.refresh.store import Storer
+from livewell.refresh.viewers import Viewers
+
+_SAMPLE_SECONDS_MAX = 10.0
+_AT_ONCE = 20  # as many as a worker has slots
+_CONNECTIONS = 8
+
+os.environ.setdefault(CREDENTIAL, "fake-bench")
+
+
+class Clock:
+    """How long awaited calls took, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.calls: defaultdict[str, int] = defaultdict(int)
+
+    def around(self, name: str, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """The same call, timed."""
+
+        async def timed(*arguments: Any, **options: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return await call(*arguments, **options)
+            finally:
+                self.seconds[name] += time.perf_counter() - started
+                self.calls[name] += 1
+
+        return timed
+
+
+async def work(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Be a worker as users run it, with its default settings."""
+    stage, clock = Stage(), Clock()
+    if options.get("timed"):
+        for owner, name, title in (
+            (refresher, "fetch", "fetch"),
+            (Storer, "store", "store"),
+            (Storer, "_call", "flush"),
+        ):
+            setattr(owner, name, clock.around(title, getattr(owner, name)))
+    async with Livewell(settings(dsn)) as app:
+        await stage.ready()
+        began = time.process_time()
+        worker = app.worker()
+        running = asyncio.create_task(worker.run())
+        await stage.until_stopped(lambda: worker.finished)
+        cpu_seconds = time.process_time() - began
+        worker.stop()
+        await running
+    return {
+        "done": worker.finished,
+        "cpu_seconds": cpu_seconds,
+        "seconds": dict(clock.seconds),
+        "calls": dict(clock.calls),
+    }
+
+
+async def watch(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Begin to watch a key that nobody knows, now and then; when it was asked for, when the subscription was answered, and when the value was seen."""
+    subscribed: list[float] = []
+    asked_of = Viewers.subscribe
+
+    async def subscribe(*arguments: Any, **given: Any) -> Any:
+        answer = await asked_of(*arguments, **given)
+        subscribed.append(time.time())
+        return answer
+
+    Viewers.subscribe = subscribe  # type: ignore[method-assign] # the same call, and its end is noted
+    samples = []
+    async with Livewell(settings(dsn)) as app:
+        for key in options["keys"]:
+            await asyncio.sleep(random.uniform(*options["gap_seconds"]))
+            asked = time.time()
+            async with asyncio.timeout(_SAMPLE_SECONDS_MAX):
+                stream = app.watch(TYPE, [key])
+                async for reading in stream:
+                    if reading.value is not None:
+                        break
+                seen = time.time()
+                await stream.aclose()
+            samples.append({"key": key, "asked": asked, "subscribed": subscribed[-1], "seen": seen})
+    return {"samples": samples}
+
+
+async def bare(_: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Fetch and parse, and nothing else: as many at once as a worker has slots, so many keys in a call."""
+    keys, together = options["keys"], options["together"]
+    left = iter([keys[start : start + together] for start in range(0, len(keys), together)])
+    path, name = ("batch-quote", "symbols") if together > 1 else ("quote", "symbol")
+    async with aiohttp.ClientSession(headers={"apikey": os.environ[CREDENTIAL]}) as session:
+
+        async def caller() -> None:
+            for some in left:
+                async with session.get(f"{options['url']}/{path}", params={name: ",".join(some)}) as response:
+                    rows = orjson.loads(await response.read())
+                assert len(rows) == len(some)
+
+        started = time.perf_counter()
+        await asyncio.gather(*(caller() for _ in range(_AT_ONCE)))
+        seconds = time.perf_counter() - started
+    return {"refreshes_per_second": len(keys) / seconds, "cpu_seconds": time.process_time()}
+
+
+async def subscribe(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Sessions subscribe to one key, so many a second; each call is due at its own moment, however long the others take."""
+    stage = Stage()
+    connections = [await psycopg.AsyncConnection.connect(dsn, autocommit=True) for _ in range(_CONNECTIONS)]
+    for connection in connections:
+        connection.prepare_threshold = 0
+        await connection.execute("SELECT 1")
+    await stage.ready()
+    started = time.perf_counter()
+    turns = iter(enumerate(options["sessions"]))
+    took: list[float] = []
+    last = started
+
+    async def client(connection: psycopg.AsyncConnection[Any]) -> None:
+        nonlocal last
+        for number, session in turns:
+            await asyncio.sleep(max(0.0, started + number / options["per_second"] - time.perf_counter()))
+            began = time.perf_counter()
+            cursor = await connection.execute(
+                "SELECT answer FROM livewell.subscribe(%s, NULL, ARRAY[%s], ARRAY[%s])",
+                (session, options["type"], options["key"]),
+            )
+            assert await cursor.fetchall() == [("subscribed",)]
+            last = time.perf_counter()
+            took.append(last - began)
+
+    await asyncio.gather(*(client(connection) for connection in connections))
+    for connection in connections:
+        await connection.close()
+    return {"seconds": last - started, "took": took}
+
+
+if __name__ == "__main__":
+    structlog.configure(processors=[], logger_factory=lambda *_: structlog.ReturnLogger())
+    perform({"work": work, "watch": watch, "bare": bare, "subscribe": subscribe})
