@@ -15,7 +15,7 @@ import pytest
 import livewell
 from livewell.errors import InvalidDefinition
 from livewell.refresh.definition import TypeDefinition
-from tests.support.refresh_sql import RegistrySession
+from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import QUOTE, type_of
 
 SOURCE = Path(livewell.__file__).parent

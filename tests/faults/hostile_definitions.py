@@ -192,7 +192,7 @@ def _fetches() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"key pattern {pattern[:20]}", changed(QUOTE, fetch={"key_pattern": pattern})
     for size in [0, -1, 10**12, "1MB", True]:
         yield f"body limit {size}", changed(QUOTE, fetch={"body_bytes_max": size})
-    for batch in [
+    batches: list[dict[str, Any]] = [
         {"keys_max": 1},
         {"keys_max": 10**6},
         {"separator": "A"},
@@ -201,7 +201,8 @@ def _fetches() -> Iterator[tuple[str, dict[str, Any]]]:
         {"path": "//x"},
         {"query": {"symbols": "{key}"}},
         {"evil": 1},
-    ]:
+    ]
+    for batch in batches:
         yield f"batch {batch}", changed(QUOTE, fetch={"batch": {**QUOTE["fetch"]["batch"], **batch}})
     yield "headers of its own", changed(QUOTE, fetch={"headers": {"Host": "evil.example"}})
     yield "a method", changed(QUOTE, fetch={"method": "DELETE"})
@@ -213,11 +214,12 @@ def _answers() -> Iterator[tuple[str, dict[str, Any]]]:
         "__import__('os')", "a[?" * 40, "`" + "[" * 90 + "]" * 90 + "`", "unknown(@)", 5, None, "max_by(@, &a)", "[].[].[].[].[].[].[].[].[].[].[].[].[].[].[].[].[].[].[].[].[].[]",
     ]:  # fmt: skip
         yield f"rows {str(rows)[:24]}", changed(QUOTE, answer={"rows": rows})
-    for part in [
+    parts: list[dict[str, Any]] = [
         {"kind": "all"}, {"kind": "set"}, {"row_key": ["price"]}, {"kind": "set", "row_key": ["nothing"]}, {"kind": "set", "row_key": ["name"]}, {"kind": "set", "row_key": ["price", "price"]}, {"key": None}, {"no_echo": True}, {"key": []}, {"key": ["a"] * 20}, {"key": "x" * 200},
         {"rule": "eval"}, {"rule": "session"}, {"calendar": "XNYS"}, {"rule": "after_event"}, {"event": {"field": "x", "format": "date"}}, {"calendar": "x;y", "rule": "session"}, {"source_time": {"field": "t", "format": "strptime"}}, {"source_time": {"format": "date"}},
         {"source_time": {"field": "t", "format": "date", "zone": "../x"}}, {"source_time": None, "max_source_age": "5m"}, {"max_source_age": "0s"}, {"future_max": "-1s"}, {"future_max": "400d"}, {"transform": "os.system('x')"}, {"transform": "../x"}, {"transform": 5}, {"empty": "ok"}, {"ignore": ["x"] * 2}, {"ignore": ["x" * 200]}, {"exec": "x"},
-    ]:  # fmt: skip
+    ]  # fmt: skip
+    for part in parts:
         yield f"answer {str(part)[:40]}", changed(QUOTE, answer=part)
 
 
@@ -252,7 +254,7 @@ def _columns() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "201 columns", {**QUOTE, "columns": {f"c{n}": {"type": "text"} for n in range(201)}}
     yield "no columns", {**QUOTE, "columns": {}}
     yield "columns as a list", {**QUOTE, "columns": [{"name": "a"}]}
-    for sample in [
+    samples: list[dict[str, Any]] = [
         {"key": "no such key"},
         {"key": "../x"},
         {"body": ""},
@@ -261,7 +263,8 @@ def _columns() -> Iterator[tuple[str, dict[str, Any]]]:
         {"recorded": "yesterday"},
         {"recorded": None},
         {"body": None},
-    ]:
+    ]
+    for sample in samples:
         yield f"sample {str(sample)[:30]}", changed(QUOTE, sample=sample)
     yield "a stranger beside the tables", {**QUOTE, "hooks": {"after": "rm -rf /"}}
     yield "no sample", {part: value for part, value in QUOTE.items() if part != "sample"}
@@ -274,11 +277,12 @@ def _upstreams() -> Iterator[tuple[str, dict[str, Any]]]:
         "https://", "//x.example", "https://x.example\r\nHost: y", "https://x.example\\@y.example", "https://é.example", "https://x..example", "https://-x.example", "https://x.example/%2e%2e", "https://" + "a" * 300 + ".example", "https://x.example/{key}", "HTTPS://X.EXAMPLE", "", None, 5, "https://x .example", "https://198.18.0.1", "https://224.0.0.1",
     ]:  # fmt: skip
         yield f"base_url {str(url)[:30]!r}", changed(UPSTREAM, upstream={"base_url": url})
-    for part in [
+    parts: list[dict[str, Any]] = [
         {"name": "FMP"}, {"name": "a.b"}, {"name": "x'; --"}, {"name": "a" * 32}, {"credential_in": "cookie:x"}, {"credential_in": "header:Host"}, {"credential_in": "header:Content-Length"}, {"credential_in": "header:a\r\nb"}, {"credential_in": None}, {"credentials": None}, {"credentials": ["sk_live_abcdef0123456789"]}, {"credentials": ["FMP_API_KEY", "FMP_API_KEY"]}, {"credentials": "FMP_API_KEY"}, {"credentials": ["$(id)"]}, {"credentials": ["PATH=x"]},
         {"vocabulary": "eval"}, {"counts": "none"}, {"rate": "0/min"}, {"rate": "-5/min"}, {"rate": "1e99/min"}, {"rate": "300"}, {"rate": 300}, {"rate": ["300/min"]}, {"budget": "0GB/30d"}, {"budget": "20XB/30d"}, {"budget": "9e999GB/30d"}, {"budget_resets": "25:00"}, {"reserve": "200%"}, {"reserve": {"x": 1}}, {"reserve": "100%"}, {"burst": 0}, {"burst": "x"}, {"concurrency": 0}, {"concurrency": "ten"}, {"per_key": -1},
         {"breaker": 5}, {"breaker": {"failures": 0}}, {"breaker": {"open_for": "-1s"}}, {"breaker": {"share": []}}, {"breaker": {"what": 1}}, {"api_key": "secret"}, {"permit": "1 year"}, {"rate": "1" * 500 + "/min"},
-    ]:  # fmt: skip
+    ]  # fmt: skip
+    for part in parts:
         yield f"upstream {str(part)[:40]}", changed(UPSTREAM, upstream=part)
 
 

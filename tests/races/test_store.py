@@ -48,7 +48,7 @@ def two_claims(store: StoreSession, *keys: str) -> tuple[dict[str, LimitedClaim]
     store.declare(SECOND, attempts=4, limiter="api")
     store.ask(*keys, queue=SECOND)
     rows = store.claim_limited(store.register(queues=[SECOND]), queue=SECOND, batches={KIND: 50})
-    names = dict(store.rows("SELECT id, payload ->> 'key' FROM livewell.job"))
+    names: dict[int, str] = dict(store.rows("SELECT id, payload ->> 'key' FROM livewell.job"))
     return first, {names[claim.id]: claim for claim in rows}
 
 

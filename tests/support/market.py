@@ -11,6 +11,7 @@ from typing import Any
 
 from livewell import Livewell, Settings
 from livewell.apps.market.simulator.knobs import Knobs
+from livewell.apps.market.simulator.market import Market as SimulatedMarket
 from livewell.apps.market.simulator.simulator import Simulator
 from livewell.queue.worker.worker import Worker
 from livewell.refresh.apply import apply
@@ -118,9 +119,18 @@ class Market:
             definition = read_file(content.encode(), f"file-{number}.toml", private_hosts=[HOST])
             await apply(self.app.database, definition, f"file-{number}.toml")
 
+    def upstream_file(self, limits: str = "") -> str:
+        """The upstream with these limits."""
+        return UPSTREAM.format(url=self.simulator.url, credential=CREDENTIAL, limits=limits)
+
     async def upstream(self, limits: str = "") -> None:
         """Apply the upstream with these limits."""
-        await self.apply(UPSTREAM.format(url=self.simulator.url, credential=CREDENTIAL, limits=limits))
+        await self.apply(self.upstream_file(limits))
+
+    def symbols(self, n: int) -> list[str]:
+        """The first symbols that the simulator knows."""
+        places = SimulatedMarket(0, 1000).universe.places
+        return sorted(places, key=places.__getitem__)[:n]
 
     @asynccontextmanager
     async def working(self, *, slots: int = 20, **options: Any) -> AsyncIterator[Worker]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from livewell.cli.output import AS_JSON, LIMIT, Column, age, print_facts, print_
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
+    from livewell.refresh.admin import TypeAdmin
     from livewell.refresh.record import Fetch
 
 NAME = click.argument("name", metavar="TYPE")
@@ -23,20 +23,7 @@ KEY = click.argument("key", metavar="KEY")
 KEYS = click.argument("keys", metavar="KEY...", nargs=-1, required=True)
 AFTER = click.option("--after", default="", metavar="KEY", help="Go on after this key: the next page.")
 
-_KEYS_PER_CALL = 1000
 _FILES_MAX = 200
-
-_LIST = """
-SELECT t.name, t.upstream, t.strategy, t.cron, t.zone, extract(epoch FROM t.ttl)::float8 AS ttl_seconds, t.rule::text AS rule, t.rows_kind, t.version, t.applied_at,
-    t.paused_at IS NOT NULL AS paused, t.parked_reason, t.size_estimate, t.pool
-FROM livewell.data_type t ORDER BY t.name
-"""
-_SHOW = """
-SELECT t.name, t.definition #>> '{type,title}' AS title, t.upstream, extract(epoch FROM t.ttl)::float8 AS ttl_seconds, extract(epoch FROM t.negative_ttl)::float8 AS negative_ttl_seconds,
-    t.strategy, t.cron, t.zone, t.cron_due_at, t.rule::text AS rule, t.calendar, extract(epoch FROM t.max_source_age)::float8 AS max_source_age_seconds, t.rows_kind, t.key_pattern, t.keys_max,
-    t.size_estimate, t.pool, t.prefetch, t.paused_at, t.parked_reason, t.version, t.applied_at, t.columns
-FROM livewell.registered_type(%s) AS t
-"""
 
 
 @group("types")
@@ -50,7 +37,7 @@ def list_types(*, as_json: bool) -> None:
     """List every type: where it comes from and how long it stays fresh."""
 
     async def fetch(app: Livewell) -> tuple[list[dict[str, Any]], Any]:
-        return await app.database.call_dicts(_LIST), await database_now(app)
+        return await admin(app).types(), await database_now(app)
 
     rows, now = with_app(fetch)
     if as_json:
@@ -73,10 +60,7 @@ def list_types(*, as_json: bool) -> None:
 def show(*, name: str, as_json: bool) -> None:
     """Show one type with its columns."""
 
-    async def fetch(app: Livewell) -> dict[str, Any]:
-        return (await app.database.call_dicts(_SHOW, (name,)))[0]
-
-    row = with_app(fetch)
+    row = with_app(lambda app: admin(app).type(name))
     if as_json:
         print_json(row)
         return
@@ -137,9 +121,7 @@ def apply(ctx: click.Context, *, files: tuple[Path, ...], shipped: str | None, a
 @click.pass_context
 def check(ctx: click.Context, *, as_json: bool) -> None:
     """Compare every table with the definition it was made from. Exit 1 when one differs."""
-    from livewell.refresh.drift import find_drift  # noqa: PLC0415 - heavy
-
-    found = with_app(lambda app: find_drift(app.database.call))
+    found = with_app(lambda app: admin(app).drift())
     for one in found:
         if as_json:
             print_json({"type": one.type, "what": one.what, "statement": one.statement})
@@ -208,14 +190,7 @@ def ttl() -> None:
 @AS_JSON
 def set_ttl(*, name: str, key: str, ttl: str, as_json: bool) -> None:
     """Let one key stay fresh for TIME ("30s", "5m", "2h", "1d"); it holds at once."""
-    from livewell.duration import seconds  # noqa: PLC0415 - heavy
-
-    span_seconds = seconds(ttl, "TIME")
-
-    async def act(app: Livewell) -> None:
-        await app.database.call("SELECT livewell.set_ttl(%s, %s, %s)", (name, key, timedelta(seconds=span_seconds)))
-
-    with_app(act)
+    span_seconds = with_app(lambda app: admin(app).set_ttl(name, key, ttl))
     if as_json:
         print_json({"type": name, "key": key, "ttl_seconds": span_seconds})
     else:
@@ -229,15 +204,7 @@ def set_ttl(*, name: str, key: str, ttl: str, as_json: bool) -> None:
 @AS_JSON
 def list_ttls(*, name: str | None, limit: int, after: str, as_json: bool) -> None:
     """List the keys that have a time to live of their own."""
-
-    async def fetch(app: Livewell) -> list[dict[str, Any]]:
-        return await app.database.call_dicts(
-            "SELECT data_type, key, extract(epoch FROM ttl)::float8 AS ttl_seconds, extract(epoch FROM type_ttl)::float8 AS type_ttl_seconds "
-            "FROM livewell.list_ttls(%s, %s, %s, %s)",
-            (name, name if after and name else "", after, limit),
-        )
-
-    rows = with_app(fetch)
+    rows = with_app(lambda app: admin(app).ttls(name, after=after, limit=limit))
     if as_json:
         for row in rows:
             print_json(row)
@@ -254,7 +221,7 @@ def list_ttls(*, name: str | None, limit: int, after: str, as_json: bool) -> Non
 @click.pass_context
 def clear_ttl(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
     """Let the time to live of the type hold for a key again. Exit 1 when it had none of its own."""
-    [(had,)] = with_app(lambda app: app.database.call("SELECT livewell.clear_ttl(%s, %s)", (name, key)))
+    had = with_app(lambda app: admin(app).clear_ttl(name, key))
     if as_json:
         print_json({"type": name, "key": key, "cleared": had})
     else:
@@ -277,7 +244,7 @@ def universe() -> None:
 @AS_JSON
 def add_universe(*, name: str, keys: tuple[str, ...], as_json: bool) -> None:
     """Add keys, or make them active again."""
-    _say_changed("added", name, _paged("SELECT livewell.add_universe(%s, %s)", name, keys), as_json=as_json)
+    _say_changed("added", name, with_app(lambda app: admin(app).add_universe(name, keys)), as_json=as_json)
 
 
 @universe.command("import")
@@ -287,7 +254,7 @@ def add_universe(*, name: str, keys: tuple[str, ...], as_json: bool) -> None:
 def import_universe(*, name: str, file: Any, as_json: bool) -> None:
     """Add the keys of FILE, one per line; - reads standard input. Empty lines and those that begin with # are left out."""
     keys = [key for line in file if (key := line.strip()) and not key.startswith("#")]
-    _say_changed("added", name, _paged("SELECT livewell.add_universe(%s, %s)", name, keys), as_json=as_json)
+    _say_changed("added", name, with_app(lambda app: admin(app).add_universe(name, keys)), as_json=as_json)
 
 
 @universe.command("deactivate")
@@ -296,7 +263,7 @@ def import_universe(*, name: str, file: Any, as_json: bool) -> None:
 @AS_JSON
 def deactivate_universe(*, name: str, keys: tuple[str, ...], as_json: bool) -> None:
     """Leave keys out of the walk; what is stored stays."""
-    changed = _paged("SELECT livewell.deactivate_universe(%s, %s)", name, keys)
+    changed = with_app(lambda app: admin(app).deactivate_universe(name, keys))
     _say_changed("deactivated", name, changed, as_json=as_json)
 
 
@@ -310,9 +277,7 @@ def list_universe(*, name: str, inactive: bool, limit: int, after: str, as_json:
     """List the keys a type walks through."""
 
     async def fetch(app: Livewell) -> tuple[list[dict[str, Any]], Any]:
-        rows = await app.database.call_dicts(
-            "SELECT * FROM livewell.list_universe(%s, %s, %s, %s)", (name, after, limit, inactive)
-        )
+        rows = await admin(app).universe(name, after=after, limit=limit, inactive=inactive)
         return rows, await database_now(app)
 
     rows, now = with_app(fetch)
@@ -326,17 +291,11 @@ def list_universe(*, name: str, inactive: bool, limit: int, after: str, as_json:
         click.echo(f"\nThe first {limit:,} are shown; for more: --after {rows[-1]['key']}")
 
 
-def _paged(query: str, name: str, keys: Sequence[str]) -> int:
-    """In pages, so that a hundred thousand keys are not one statement."""
+def admin(app: Livewell) -> TypeAdmin:
+    """What the commands stand on."""
+    from livewell.refresh.admin import TypeAdmin  # noqa: PLC0415 - heavy
 
-    async def act(app: Livewell) -> int:
-        changed = 0
-        for start in range(0, len(keys), _KEYS_PER_CALL):
-            [(n,)] = await app.database.call(query, (name, list(keys[start : start + _KEYS_PER_CALL])))
-            changed += n
-        return changed
-
-    return with_app(act)
+    return TypeAdmin(app.database)
 
 
 def _say_changed(what: str, name: str, changed: int, *, as_json: bool) -> None:

@@ -35,7 +35,6 @@ _DISPATCH = (
 _SCHEDULED = "SELECT name, cron, zone, cron_due_at, livewell.now() FROM livewell.data_type WHERE strategy = 'scheduled' AND paused_at IS NULL ORDER BY name LIMIT 1000"
 _WALK = "SELECT answer, inserted, merged, wait_seconds, queues FROM livewell.dispatch_scheduled(%s, %s, %s, %s)"
 _SWEEP_PAGE = 1000
-_SWEEP_PAGES_MAX = 20
 _WARNINGS_MAX = 100
 
 
@@ -123,7 +122,7 @@ class Dispatcher:
         if self._sweep_at <= now:
             self._sweep_at = now + self._sweep_seconds * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
             await self._sweep()
-        return max(0.0, min([self._walk_at, *self._next.values()]) - time.monotonic())
+        return max(0.0, min([self._walk_at, self._sweep_at, *self._next.values()]) - time.monotonic())
 
     async def _dispatch(self, upstream: str) -> bool:
         """Look at one upstream; false when the term is over."""
@@ -169,11 +168,11 @@ class Dispatcher:
                 self.singleton.lose()
 
     async def _sweep(self) -> None:
-        for _ in range(_SWEEP_PAGES_MAX):
-            swept = (await self._link.call("SELECT livewell.sweep_sessions(%s)", (_SWEEP_PAGE,)))[0][0]
-            self.counts["swept"] += swept
-            if swept < _SWEEP_PAGE:
-                return
+        """One page of ghosts; while pages are full the next follows with the next turn, so that a hundred thousand who left together hold up no dispatch."""
+        swept = (await self._link.call("SELECT livewell.sweep_sessions(%s)", (_SWEEP_PAGE,)))[0][0]
+        self.counts["swept"] += swept
+        if swept == _SWEEP_PAGE:
+            self._sweep_at = 0.0
 
     async def _survive(self) -> float:
         """A turn; a database that is away costs a pause and is counted."""

@@ -13,12 +13,13 @@ import time
 import psycopg
 
 from livewell.errors import ConfigurationError
+from livewell.refresh.definition import TypeDefinition
 from livewell.refresh.document import read, read_file
 from livewell.refresh.sample import check_sample
 from tests.faults import hostile_definitions as hostile
 from tests.faults.fleet import open_fleet
 from tests.faults.scenario import Findings, Scale
-from tests.support.refresh_sql import RegistrySession
+from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import QUOTE, type_of
 
 CODE = "F-F1"
@@ -68,7 +69,7 @@ def _documents(findings: Findings) -> int:
         begun = time.monotonic()
         try:
             found = read(document, "hostile.toml")
-            if hasattr(found, "sample"):
+            if isinstance(found, TypeDefinition):
                 check_sample(found, "hostile.toml")
         except ConfigurationError:
             refused += 1

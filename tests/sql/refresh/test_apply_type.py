@@ -12,7 +12,7 @@ from tests.support.registry_sql import RegistrySession
 
 def with_columns(**columns: object) -> TypeDefinition:
     """The quote with columns replaced; the sample is not looked at here."""
-    return type_of(QUOTE, columns=columns)  # type: ignore[arg-type] # a table of tables
+    return type_of(QUOTE, columns=columns)
 
 
 def test_a_new_type_gets_its_table_row_and_queue(registry: RegistrySession) -> None:

@@ -71,10 +71,10 @@ def test_only_the_holder_dispatches(refresh: RefreshSession) -> None:
 
 
 def test_the_order_is_by_viewers_and_waiting(refresh: RefreshSession) -> None:
-    """Twenty viewers for a second, one for thirty, three for five."""
+    """Twenty viewers for a second, one for five minutes, three for five seconds."""
     watch(refresh, {"MANY": 20, "OLD": 1, "SOME": 3})
     due(refresh, "MANY", 1)
-    due(refresh, "OLD", 30)
+    due(refresh, "OLD", 300)
     due(refresh, "SOME", 5)
 
     refresh.dispatch()
@@ -312,6 +312,30 @@ def test_pools_have_queues_of_their_own(refresh: RefreshSession) -> None:
         watch(refresh, {"A": 1}, of=of)
 
     assert refresh.dispatch()["queues"] == ["refresh.api", "refresh.api.slow"]
+
+
+def test_a_pool_that_nobody_serves_does_not_stop_the_others(refresh: RefreshSession) -> None:
+    """Its jobs lie there; after fifteen seconds they count for nothing, and it gets no more."""
+    refresh.upstream(pools=["slow"])
+    refresh.type("history", pool="slow")
+    limited(refresh, rate_calls=300, rate_seconds=60, burst=10)
+    refresh.rows("DELETE FROM livewell.subscription WHERE key < 'K30'")
+    watch(refresh, {f"H{n}": 9 for n in range(40)}, of="history")
+    assert refresh.dispatch()["queues"] == ["refresh.api.slow"]
+    assert refresh.dispatch()["reason"] == "waiting"
+    refresh.advance(16)
+
+    assert refresh.dispatch()["queues"] == ["refresh.api"]
+
+
+def test_background_work_that_waits_takes_nothing_from_viewers(refresh: RefreshSession) -> None:
+    """A thousand scheduled jobs lie there; a viewer's key is dispatched all the same."""
+    limited(refresh, rate_calls=300, rate_seconds=60, burst=10)
+    refresh.rows(
+        "SELECT livewell.enqueue_refreshes(array_agg('quote'::text), array_agg('U' || n), array_agg(1), array_agg(n)) FROM generate_series(1, 1000) AS n"
+    )
+
+    assert refresh.dispatch()["inserted"] == 20
 
 
 # -- lanes, prefetch -------------------------------------------------------------------------------------------------

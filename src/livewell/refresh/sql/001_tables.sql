@@ -173,9 +173,13 @@ DO $data$
 DECLARE
     v_owner text := current_user;
 BEGIN
-    SET LOCAL ROLE NONE;
-    EXECUTE format('CREATE SCHEMA livewell_data AUTHORIZATION %I', v_owner);
-    EXECUTE format('SET LOCAL ROLE %I', v_owner);
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace n WHERE n.nspname = 'livewell_data') THEN
+        SET LOCAL ROLE NONE;
+        EXECUTE format('CREATE SCHEMA livewell_data AUTHORIZATION %I', v_owner);
+        EXECUTE format('SET LOCAL ROLE %I', v_owner);
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles r ON r.oid = n.nspowner WHERE n.nspname = 'livewell_data' AND r.rolname = v_owner) THEN
+        RAISE EXCEPTION 'schema livewell_data exists and is not %''s', v_owner USING HINT = 'Rename it, or make it theirs';
+    END IF;
     COMMENT ON SCHEMA livewell_data IS 'Livewell: one table per type of data. Changed only by: livewell types apply.';
 END
 $data$;

@@ -4,9 +4,11 @@
 -- Index:     job_unique_key_idx, job_limited_idx, limiter_grant_idx.
 -- Just in time (DESIGN 6): whatever is queued has lost its place in the order by viewers, so no more is queued than the next two seconds can use. Without a rate: twenty calls for each that
 -- may run at once, and p_page at most.
+-- Background work that waits takes nothing from lane 0, which goes before it anyway. A queue whose viewers' jobs have been ready for 15 seconds is stalled: no worker serves its pool, or it is
+-- paused. It gets no more, and what lies there does not count, or one pool without workers would stop the whole upstream.
 -- Producers stop before the budget does: what waits counts as used (R11). Paused by the breaker or by the upstream itself: nothing; half open: one, for the probe.
 CREATE OR REPLACE FUNCTION livewell.dispatch_room(p_upstream text, p_now timestamptz, p_page integer)
-RETURNS TABLE (calls integer, background_calls integer, units bigint, background_units bigint, waiting integer, background_waiting integer, wait_seconds float8, reason text)
+RETURNS TABLE (calls integer, background_calls integer, units bigint, background_units bigint, waiting integer, background_waiting integer, wait_seconds float8, reason text, stalled text[])
 LANGUAGE plpgsql
 STABLE
 SET search_path = ''
@@ -18,17 +20,22 @@ AS $$
 DECLARE
     c_ahead     CONSTANT float8 := 2;       -- seconds
     v_limiter   livewell.limiter;
-    v_queues    text[] := ARRAY(SELECT q.name FROM livewell.queue q WHERE q.name = 'refresh.' || p_upstream OR q.name LIKE 'refresh.' || p_upstream || '.%');
+    v_queues    text[] := ARRAY(SELECT q.name FROM livewell.queue q WHERE q.name = 'refresh.' || p_upstream OR starts_with(q.name, 'refresh.' || p_upstream || '.'));
     v_shared    text[];                     -- all queues of the limiter
-    v_units     bigint;
+    v_units     bigint[];                   -- of what waits: in lane 0, in both
     v_reserved  jsonb;
     v_c         record;
     v_ahead     integer;
 BEGIN
-    SELECT count(DISTINCT coalesce(w.call_key, w.id::text)), count(DISTINCT coalesce(w.call_key, w.id::text)) FILTER (WHERE w.lane = 1), coalesce(sum(w.units), 0)
+    stalled := ARRAY(
+        SELECT q FROM unnest(v_queues) AS q
+        CROSS JOIN LATERAL (SELECT j.rank FROM livewell.job j WHERE j.queue = q AND j.state = 'ready' AND j.lost = 0 AND j.lane = 0 ORDER BY j.rank LIMIT 1) o
+        WHERE o.rank < (extract(epoch FROM p_now) - 15) * 1000);
+    SELECT count(DISTINCT coalesce(w.call_key, w.id::text)) FILTER (WHERE w.lane = 0), count(DISTINCT coalesce(w.call_key, w.id::text)) FILTER (WHERE w.lane = 1),
+           ARRAY[coalesce(sum(w.units) FILTER (WHERE w.lane = 0), 0), coalesce(sum(w.units), 0)]
     INTO waiting, background_waiting, v_units FROM (
         SELECT j.id, j.call_key, j.units, j.lane FROM livewell.job j
-        WHERE j.queue = ANY (v_queues) AND j.unique_key IS NOT NULL AND j.held_by IS DISTINCT FROM 'k' AND j.state IN ('ready', 'held') LIMIT 5000) w;
+        WHERE j.queue = ANY (v_queues) AND j.queue <> ALL (stalled) AND j.unique_key IS NOT NULL AND j.held_by IS DISTINCT FROM 'k' AND j.state IN ('ready', 'held') LIMIT 5000) w;
     SELECT * INTO v_limiter FROM livewell.limiter l WHERE l.name = p_upstream;
     calls := p_page;
     background_calls := p_page;
@@ -84,9 +91,9 @@ BEGIN
         wait_seconds := CASE WHEN v_limiter.rate_calls IS NULL THEN 0.02 ELSE 0.5 END;
     END IF;
     calls := greatest(calls - waiting, 0);
-    background_calls := greatest(background_calls - waiting, 0);
-    units := units - v_units;
-    background_units := background_units - v_units;
+    background_calls := greatest(background_calls - waiting - background_waiting, 0);
+    units := units - v_units[1];
+    background_units := background_units - v_units[2];
     IF units <= 0 THEN
         calls := 0;
         reason := 'budget';

@@ -2,7 +2,6 @@
 --
 -- Called by: `types apply` and whoever changes a type, page by page until it answers NULL; one call, one transaction.
 -- Index:     ledger_pkey. Parked keys stay parked: their due_at is computed when somebody comes. What is being fetched (due within its two minutes) is left to its store.
--- A key whose own time to live is changed is one key: p_after_key just before it and p_limit 1, or set_ttl.
 CREATE OR REPLACE FUNCTION livewell.redue_type(p_type text, p_after_key text, p_limit integer)
 RETURNS text
 LANGUAGE plpgsql

@@ -1,0 +1,90 @@
+"""Look at types, and change what may be changed without a file: times to live of single keys (R2), and the universe (R19). The command line and the API stand on this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from livewell.db import Database
+from livewell.duration import Duration, seconds
+from livewell.errors import InvalidOption
+from livewell.refresh.drift import Drift, find_drift
+
+_KEYS_PER_CALL = 1000
+_SPAN_SECONDS_MAX = 400 * 86400
+
+_LIST = """
+SELECT t.name, t.upstream, t.strategy, t.cron, t.zone, extract(epoch FROM t.ttl)::float8 AS ttl_seconds, t.rule::text AS rule, t.rows_kind, t.version, t.applied_at,
+    t.paused_at IS NOT NULL AS paused, t.parked_reason, t.size_estimate, t.pool
+FROM livewell.data_type t ORDER BY t.name
+"""
+_SHOW = """
+SELECT t.name, t.definition #>> '{type,title}' AS title, t.upstream, extract(epoch FROM t.ttl)::float8 AS ttl_seconds, extract(epoch FROM t.negative_ttl)::float8 AS negative_ttl_seconds,
+    t.strategy, t.cron, t.zone, t.cron_due_at, t.rule::text AS rule, t.calendar, extract(epoch FROM t.max_source_age)::float8 AS max_source_age_seconds, t.rows_kind, t.key_pattern, t.keys_max,
+    t.size_estimate, t.pool, t.prefetch, t.paused_at, t.parked_reason, t.version, t.applied_at, t.columns
+FROM livewell.registered_type(%s) AS t
+"""
+_OVERRIDES = """
+SELECT l.data_type, l.key, extract(epoch FROM l.ttl)::float8 AS ttl_seconds, extract(epoch FROM l.type_ttl)::float8 AS type_ttl_seconds
+FROM livewell.list_ttls(%s, %s, %s, %s) AS l
+"""
+
+
+class TypeAdmin:
+    """The registry of one database. Files are applied by livewell.refresh.apply, as the owner."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def types(self) -> list[dict[str, Any]]:
+        """Every type, by name."""
+        return await self._database.call_dicts(_LIST)
+
+    async def type(self, name: str) -> dict[str, Any]:
+        """One type with its columns."""
+        return (await self._database.call_dicts(_SHOW, (name,)))[0]
+
+    async def drift(self) -> list[Drift]:
+        """Where tables differ from their definitions."""
+        return await find_drift(self._database.call)
+
+    async def set_ttl(self, name: str, key: str, ttl: Duration) -> float:
+        """Let one key stay fresh for so long, from now on; answers the seconds."""
+        span = seconds(ttl, "ttl")
+        if not 0 < span <= _SPAN_SECONDS_MAX:  # a timedelta could not even hold some of what is refused
+            raise InvalidOption(f"ttl {ttl!r}: more than 0 and at most 400 days is allowed")
+        await self._database.call("SELECT livewell.set_ttl(%s, %s, %s)", (name, key, timedelta(seconds=span)))
+        return span
+
+    async def clear_ttl(self, name: str, key: str) -> bool:
+        """Let the time to live of the type hold again; whether the key had its own."""
+        [(had,)] = await self._database.call("SELECT livewell.clear_ttl(%s, %s)", (name, key))
+        return bool(had)
+
+    async def ttls(self, name: str | None = None, *, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
+        """The keys that have their own, by type and key; after is for the pages of one type."""
+        return await self._database.call_dicts(_OVERRIDES, (name, name if after and name else "", after, limit))
+
+    async def add_universe(self, name: str, keys: Sequence[str]) -> int:
+        """Put keys into the walk of a scheduled type; how many were not in it. In pages: a hundred thousand keys are not one statement."""
+        return await self._paged("SELECT livewell.add_universe(%s, %s)", name, keys)
+
+    async def deactivate_universe(self, name: str, keys: Sequence[str]) -> int:
+        """Leave keys out of the walk; how many were in it."""
+        return await self._paged("SELECT livewell.deactivate_universe(%s, %s)", name, keys)
+
+    async def universe(
+        self, name: str, *, after: str = "", limit: int = 100, inactive: bool = False
+    ) -> list[dict[str, Any]]:
+        """The keys of the walk, in its order."""
+        return await self._database.call_dicts(
+            "SELECT * FROM livewell.list_universe(%s, %s, %s, %s)", (name, after, limit, inactive)
+        )
+
+    async def _paged(self, query: str, name: str, keys: Sequence[str]) -> int:
+        changed = 0
+        for start in range(0, len(keys), _KEYS_PER_CALL):
+            [(n,)] = await self._database.call(query, (name, list(keys[start : start + _KEYS_PER_CALL])))
+            changed += n
+        return changed
