@@ -236,18 +236,30 @@ async def test_a_dispatch_that_does_not_ask_for_the_fence_breaks(refresh: Refres
         assert await two_dispatchers(refresh, queue_dsn) != []
 
 
-async def test_a_hot_key_whose_row_is_always_share_locked_is_dispatched(
-    refresh: RefreshSession, other_refresh: RefreshSession
-) -> None:
-    """Somebody is always subscribing; a lock that conflicts with theirs would skip the key for ever."""
+def dispatched_beside_a_subscriber(refresh: RefreshSession, other: RefreshSession) -> int:
+    """Somebody is subscribing, not committed yet, as somebody always is on a hot key."""
     refresh.subscribe(refresh.open("ann"), "AAPL", user="ann")
     late = refresh.open("bob")
-    with other_refresh.connection.transaction(force_rollback=True):
-        other_refresh.subscribe(late, "AAPL", user="bob")
+    with other.connection.transaction(force_rollback=True):
+        other.subscribe(late, "AAPL", user="bob")
+        return int(refresh.dispatch()["inserted"])
 
-        assert refresh.dispatch()["inserted"] == 1
-        refresh.rows("DELETE FROM livewell.job WHERE kind = 'livewell.refresh'")
-        refresh.rows("UPDATE livewell.ledger SET due_at = livewell.now()")
+
+def test_a_hot_key_whose_row_is_always_share_locked_is_dispatched(
+    refresh: RefreshSession, other_refresh: RefreshSession
+) -> None:
+    """The lock of a dispatch does not meet theirs."""
+    assert dispatched_beside_a_subscriber(refresh, other_refresh) == 1
+
+
+def test_a_dispatch_with_the_lock_of_parking_skips_a_hot_key_for_ever(
+    refresh: RefreshSession, other_refresh: RefreshSession, queue_dsn: str
+) -> None:
+    """Broken on purpose."""
+    with variant(
+        queue_dsn, "dispatch_due", ("FOR NO KEY UPDATE OF l SKIP LOCKED) x;", "FOR UPDATE OF l SKIP LOCKED) x;")
+    ):
+        assert dispatched_beside_a_subscriber(refresh, other_refresh) == 0
 
 
 def test_two_subscribers_with_the_same_keys_in_other_orders_do_not_deadlock(

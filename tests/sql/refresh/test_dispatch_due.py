@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.support.refresh_sql import RefreshSession
@@ -393,3 +394,32 @@ def test_a_replica_is_refused() -> None:
     for name in ("dispatch_due", "dispatch_scheduled"):
         body = source(name).split("BEGIN", 1)[1]
         assert body.index("pg_is_in_recovery") < body.index("hold_singleton")
+
+
+def test_livewell_worker_has_all_the_rights_the_loop_needs(refresh: RefreshSession) -> None:
+    """And none to write the registry beyond where a walk is."""
+    refresh.type("daily", strategy="scheduled", cron="* * * * *", zone="UTC", ttl="1 day")
+    refresh.rows("INSERT INTO livewell.universe (data_type, key, added_at) VALUES ('daily', 'U', livewell.now())")
+    watch(refresh, {"AAPL": 1, "GHOST": 1})
+    refresh.rows(
+        "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '10 minutes' WHERE id = (SELECT session_id FROM livewell.subscription WHERE key = 'GHOST')"
+    )
+    refresh.rows("SET ROLE livewell_worker")
+    try:
+        answer = refresh.dispatch()
+        assert (answer["inserted"], answer["parked"]) == (1, 1)
+        assert refresh.value("SELECT livewell.plan_cron('daily', '* * * * *', 'UTC', livewell.now())")
+        assert (
+            refresh.value(
+                "SELECT answer FROM livewell.dispatch_scheduled('refresh.due', %s, 'daily', livewell.now())",
+                refresh.hold(),
+            )
+            == "walked"
+        )
+        assert refresh.sweep() == 1
+        assert refresh.value("SELECT livewell.redue_type('quote', '', 100)") is None
+        assert refresh.value("SELECT livewell.release_singleton('refresh.due', %s)", refresh.hold())
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            refresh.rows("UPDATE livewell.data_type SET ttl = '1 second'")
+    finally:
+        refresh.rows("RESET ROLE")

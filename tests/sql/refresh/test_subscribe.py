@@ -228,3 +228,16 @@ def test_livewell_api_may_subscribe_and_read_no_table(refresh: RefreshSession) -
             refresh.rows("SELECT FROM livewell.subscription")
     finally:
         refresh.rows("RESET ROLE")
+
+
+def test_ten_thousand_subscriptions_from_one_client_are_a_thousand(refresh: RefreshSession) -> None:
+    """F-E6: the cap is the database's; a quiet client is served as before."""
+    loud, quiet = refresh.open("eve"), refresh.open("ann")
+    answers: list[str] = []
+    for page in range(10):
+        rows = refresh.subscribe(loud, *[f"K{page}.{n}" for n in range(1000)], user="eve")
+        answers += [row["answer"] for row in rows.values()]
+
+    assert (answers.count("subscribed"), answers.count("capped")) == (1000, 9000)
+    assert [row["answer"] for row in refresh.subscribe(quiet, "AAPL", user="ann").values()] == ["subscribed"]
+    assert refresh.value("SELECT count(*) FROM livewell.ledger") == 1001  # what was refused left nothing behind

@@ -113,7 +113,7 @@ BEGIN
         IF v_place IS NULL OR v_free[v_place] = 0 THEN
             IF v_used >= (CASE v_c.lane WHEN 0 THEN v_room.calls ELSE v_room.background_calls END) THEN
                 v_left := v_left + 1;
-                EXIT WHEN v_left > 5000 OR v_c.lane = 1;
+                EXIT WHEN v_c.lane = 1 OR NOT (0 < ANY (v_free));      -- there is no call left, nor a place in one
                 CONTINUE;
             END IF;
             v_used := v_used + 1;
@@ -134,12 +134,6 @@ BEGIN
         v_calls := v_calls || coalesce(v_call[v_place], v_used);
     END LOOP;
 
-    -- Whom nobody watches.
-    SELECT coalesce(livewell.park_keys(array_agg(g.name), array_agg(g.key), v_now), 0) INTO parked FROM (
-        SELECT g.name, g.key FROM unnest(v_page.types, v_page.keys, v_page.viewers, v_page.wanted) AS g (name, key, viewers, wanted_at) LEFT JOIN livewell.data_type t ON t.name = g.name
-        WHERE g.viewers = 0 AND NOT (coalesce(t.prefetch, false) AND coalesce(g.wanted_at > v_now - interval '1 day', false)) LIMIT 1000) g
-    HAVING count(*) > 0;
-    parked := coalesce(parked, 0);
     IF cardinality(v_set_keys) > 0 THEN
         UPDATE livewell.ledger l SET due_at = v_now + g.seconds * interval '1 second' FROM unnest(v_set_types, v_set_keys, v_set_for) AS g (name, key, seconds)
         WHERE l.data_type = g.name AND l.key = g.key
@@ -163,12 +157,19 @@ BEGIN
         SELECT e.inserted, e.merged, e.queues INTO inserted, merged, queues FROM livewell.enqueue_refreshes(v_types, v_keys, v_lanes, v_calls) AS e;
     END IF;
 
+    -- Whom nobody watches. Last, as a subscriber of such a key waits for this lock until we commit.
+    SELECT coalesce(livewell.park_keys(array_agg(g.name), array_agg(g.key), v_now), 0) INTO parked FROM (
+        SELECT g.name, g.key FROM unnest(v_page.types, v_page.keys, v_page.viewers, v_page.wanted) AS g (name, key, viewers, wanted_at) LEFT JOIN livewell.data_type t ON t.name = g.name
+        WHERE g.viewers = 0 AND NOT (coalesce(t.prefetch, false) AND coalesce(g.wanted_at > v_now - interval '1 day', false)) LIMIT 1000) g
+    HAVING count(*) > 0;
+    parked := coalesce(parked, 0);
+
     -- When to look again.
     IF v_left > 0 THEN
         reason := coalesce(reason, 'rate');
         wait_seconds := coalesce(wait_seconds, 0.5);
     ELSIF due >= p_oldest THEN
-        wait_seconds := 0;
+        wait_seconds := 0.02;
     ELSE
         SELECT extract(epoch FROM l.due_at - v_now) INTO wait_seconds FROM livewell.ledger l WHERE l.upstream = p_upstream AND l.due_at > v_now ORDER BY l.due_at LIMIT 1;
         wait_seconds := least(wait_seconds, 60);

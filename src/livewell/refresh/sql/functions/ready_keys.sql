@@ -15,7 +15,6 @@ AS $$
 DECLARE
     v_ready     boolean[];
     v_dues      timestamptz[];
-    v_place     integer;
     v_rows      record;
 BEGIN
     <<together>>
@@ -25,7 +24,7 @@ BEGIN
                          AND (livewell.is_stale(t, l, p_now) OR coalesce(l.demanded_at > p_now - interval '1 minute' AND l.checked_at < l.demanded_at, false)) ORDER BY g.place),
                array_agg(livewell.next_due(t, l, p_now) ORDER BY g.place)
         INTO v_ready, v_dues
-        FROM unnest(p_types, p_keys) WITH ORDINALITY AS g (name, key, place) JOIN livewell.data_type t ON t.name = g.name JOIN livewell.ledger l ON l.data_type = g.name AND l.key = g.key;
+        FROM unnest(p_types, p_keys) WITH ORDINALITY AS g (name, key, place) LEFT JOIN livewell.data_type t ON t.name = g.name LEFT JOIN livewell.ledger l ON l.data_type = g.name AND l.key = g.key;
     EXCEPTION WHEN others THEN
         v_ready := NULL;
         v_dues := NULL;
