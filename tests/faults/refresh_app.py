@@ -1,6 +1,7 @@
 """The app of worker processes that refresh; run by `livewell worker tests.faults.refresh_app:app`. What it does is the product's; the environment may make it odd:
 
     LIVEWELL_TEST_DEADLINE_SECONDS   a shorter deadline of calls, so that a short test need not wait ten seconds for silence
+    LIVEWELL_TEST_ATTENTIVE          the registry is looked at before every call, and not every two seconds
     LIVEWELL_TEST_STUBBORN           nothing stops a refresh on the way to its store: no cancellation, and not the news that its worker was buried
 
 Every refresh appends to LIVEWELL_TEST_LOG, with the fence of its first job for a key: `start`, then `done` or `fenced`.
@@ -19,13 +20,16 @@ from livewell.outbound import Outbound
 from livewell.queue.job import Job
 from livewell.refresh.refresher import KnownType, Refresher, Wanted
 from livewell.refresh.refresher import Failure as Unknown
+from livewell.refresh.registry import Registry
 from tests.faults.fleet_app import LOG, note
 
 DEADLINE = "LIVEWELL_TEST_DEADLINE_SECONDS"
 STUBBORN = "LIVEWELL_TEST_STUBBORN"
+ATTENTIVE = "LIVEWELL_TEST_ATTENTIVE"
 
 app = Livewell()
 _refresh = Refresher._refresh
+look = Registry.look
 
 
 async def _noted(
@@ -48,6 +52,11 @@ async def _stubborn(
     return acting.result()
 
 
+async def _look(registry: Registry) -> None:
+    registry.forget_time()
+    await look(registry)
+
+
 def _hasty(settings: Settings) -> Outbound:
     return Outbound(
         allowed_hosts=settings.outbound_hosts,
@@ -58,5 +67,7 @@ def _hasty(settings: Settings) -> Outbound:
 
 if LOG in os.environ:  # we are a worker
     setattr(Refresher, "_refresh", _stubborn if STUBBORN in os.environ else _noted)  # noqa: B010 - a method, on purpose
+    if ATTENTIVE in os.environ:
+        setattr(Registry, "look", _look)  # noqa: B010 - the same
     if DEADLINE in os.environ:
         setattr(Outbound, "from_settings", staticmethod(_hasty))  # noqa: B010 - the same

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import tomllib
 import uuid
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -70,6 +70,12 @@ SELECT count(*) FILTER (WHERE m.key IS NULL)::integer, count(*) FILTER (WHERE s.
 FROM (SELECT DISTINCT xid, data_type, key FROM public.stored) s
 FULL JOIN (SELECT DISTINCT ON (data_type, key, version) xid, data_type, key FROM public.moved WHERE version > 0 ORDER BY data_type, key, version, n) m
 USING (xid, data_type, key)
+"""
+STORED = "SELECT s.data_type, s.key, s.row, s.at, m.source_at FROM public.stored s LEFT JOIN public.moved m USING (xid, data_type, key) ORDER BY s.n"
+CONFIRMED = "SELECT data_type, key, count(*)::integer FROM public.moved WHERE confirmed GROUP BY 1, 2"
+MISCOUNTED = """
+SELECT (SELECT coalesce(sum(version), 0) FROM livewell.ledger)::integer
+     - (SELECT coalesce(sum(n), 0) FROM livewell.refresh_count WHERE outcome IN ('stored', 'corrected'))::integer
 """
 COUNTED = "SELECT outcome, sum(n)::integer FROM livewell.refresh_count GROUP BY outcome"
 VERDICTS = """
@@ -150,7 +156,7 @@ class RefreshFleet:
             "credential_in": "header:apikey",
             "credentials": [CREDENTIAL],
             "vocabulary": "fmp",
-            **tomllib.loads(limits),
+            **tomllib.loads(limits, parse_float=Decimal),
         }
         definition = read({"upstream": document}, "fmp.toml", private_hosts=[HOST])
         await apply(self.app.database, definition, "fmp.toml")
@@ -235,12 +241,17 @@ class RefreshFleet:
 
     def judge(self, findings: Findings) -> Ruling:
         """Safety: every row ever stored was served for its key, nothing older came over newer, nothing is called fresher than it is, no limit was broken, nothing is torn."""
-        log, ruling = self.simulator.log, Ruling()
+        # The database first, the log second: the workers go on, and what they store after this the log may know already.
+        stored, confirmed = self.fleet.rows(STORED), self.fleet.rows(CONFIRMED)
+        torn, miscounted = self.fleet.rows(TORN)[0], abs(self.fleet.value(MISCOUNTED))
+        log, ruling = self.simulator.log, Ruling(torn=sum(torn), miscounted=miscounted, stored=len(stored))
         judge, evidence = Judge(log), Evidence(log)
         findings.check(not unfaithful(log), "the simulator's own answers cannot be made again: it judges nobody")
+        findings.check(not any(torn), f"torn: {torn} (rows without ledger, ledger without rows, without a job's end)")
+        findings.check(not miscounted, f"{miscounted} versions were not counted, or counted twice")
         ruling.calls = len(self.calls())
-        self._judge_values(findings, ruling, judge)
-        self._judge_confirmations(findings, ruling, evidence)
+        _judge_values(findings, ruling, judge, stored)
+        _judge_confirmations(findings, ruling, evidence, confirmed)
         lies = judge.false_verdicts(self.claims)
         ruling.false_verdicts = len(lies)
         ruling.false_fresh += sum(lie.reason in ("not_served", "too_old", "has_a_time") for lie in lies)
@@ -248,43 +259,30 @@ class RefreshFleet:
         if self.limit is not None:
             ruling.calls_above_limit = calls_above_limit(log, *self.limit)
             findings.check(not ruling.calls_above_limit, f"{ruling.calls_above_limit} calls above the limit {self.limit}")
-        torn = self.fleet.rows(TORN)[0]
-        ruling.torn = sum(torn)
-        findings.check(not any(torn), f"torn: {torn} (rows without ledger, ledger without rows, without a job's end)")
-        ruling.miscounted = abs(
-            self.fleet.value("SELECT coalesce(sum(version), 0)::integer FROM livewell.ledger")
-            - sum(self.counts()[outcome] for outcome in ("stored", "corrected"))
-        )
-        findings.check(not ruling.miscounted, f"{ruling.miscounted} versions were not counted, or counted twice")
         return ruling
 
-    def _judge_values(self, findings: Findings, ruling: Ruling, judge: Judge) -> None:
-        rows = self.fleet.rows(
-            "SELECT s.data_type, s.key, s.row, s.at, m.source_at FROM public.stored s LEFT JOIN public.moved m USING (xid, data_type, key) ORDER BY s.n"
-        )
-        ruling.stored = len(rows)
-        values = [Stored(kind, key, [row], source_at, at) for kind, key, row, at, source_at in rows]
-        wrong = judge.never_served(values)
-        ruling.wrong_values = len(wrong)
-        findings.check(not wrong, f"stored and never served: {wrong[:3]}")
-        newest: dict[tuple[str, str], datetime] = {}
-        for kind, key, _, _, source_at in rows:
-            if source_at is not None:
-                ruling.older_over_newer += source_at < newest.get((kind, key), source_at)
-                newest[kind, key] = source_at
-        findings.check(not ruling.older_over_newer, f"{ruling.older_over_newer} older values came over newer ones")
 
-    def _judge_confirmations(self, findings: Findings, ruling: Ruling, evidence: Evidence) -> None:
-        confirmed: defaultdict[tuple[str, str], int] = defaultdict(int)
-        for kind, key, n in self.fleet.rows(
-            "SELECT data_type, key, count(*)::integer FROM public.moved WHERE confirmed GROUP BY 1, 2"
-        ):
-            confirmed[kind, key] = n
-        ruling.confirmed = sum(confirmed.values())
-        for (kind, key), n in confirmed.items():
-            served = sum(seen.answer in CONFIRMING for seen in evidence.seen(kind, key))
-            ruling.false_fresh += max(0, n - served)
-            findings.check(n <= served, f"{kind} {key}: confirmed {n} times, and something true was served {served} times")
+def _judge_values(findings: Findings, ruling: Ruling, judge: Judge, rows: Sequence[tuple[Any, ...]]) -> None:
+    values = [Stored(kind, key, [row], source_at, at) for kind, key, row, at, source_at in rows]
+    wrong = judge.never_served(values)
+    ruling.wrong_values = len(wrong)
+    findings.check(not wrong, f"stored and never served: {wrong[:3]}")
+    newest: dict[tuple[str, str], datetime] = {}
+    for kind, key, _, _, source_at in rows:
+        if source_at is not None:
+            ruling.older_over_newer += source_at < newest.get((kind, key), source_at)
+            newest[kind, key] = source_at
+    findings.check(not ruling.older_over_newer, f"{ruling.older_over_newer} older values came over newer ones")
+
+
+def _judge_confirmations(
+    findings: Findings, ruling: Ruling, evidence: Evidence, rows: Sequence[tuple[Any, ...]]
+) -> None:
+    for kind, key, n in rows:
+        served = sum(seen.answer in CONFIRMING for seen in evidence.seen(kind, key))
+        ruling.confirmed += n
+        ruling.false_fresh += max(0, n - served)
+        findings.check(n <= served, f"{kind} {key}: confirmed {n} times, and something true was served {served} times")
 
 
 @asynccontextmanager
