@@ -41,7 +41,7 @@ async def run_kills(scale: Scale) -> Findings:
         findings.check(cut_off > 0, "no kill hit a worker in the middle of a call")
         # Whoever was killed over five times is a dead letter, backed off for a minute: right, and rare.
         unlucky = market.fleet.value(LOST)
-        took = await market.until_fresh(findings, 60 if not unlucky else 150)
+        took = await market.until_fresh(findings, 60 if not unlucky else 150, anew=True)
         ruling = market.judge(findings)
         findings.figures = {
             "kills": findings.fired,
@@ -97,7 +97,7 @@ async def run_zombies(scale: Scale) -> Findings:
             tried, told = await _round(market, findings, crew, chance)
             attempted += tried
             fenced += told
-        await market.until_fresh(findings, 60)
+        await market.until_fresh(findings, 60, anew=True)
         findings.fired = attempted
         findings.check(attempted == fenced, f"{attempted} zombies tried to store, {fenced} were fenced")
         ruling = market.judge(findings)

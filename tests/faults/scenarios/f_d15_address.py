@@ -130,6 +130,7 @@ async def _point(market: RefreshFleet, place: str) -> None:
         "breaker": False,
     }
     await apply(market.app.database, read({"upstream": document}, "fmp.toml", private_hosts=[host]), "fmp.toml")
+    market.hurry()
 
 
 def _forgive(market: RefreshFleet) -> None:

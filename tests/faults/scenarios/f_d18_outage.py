@@ -62,7 +62,7 @@ async def run_outage(scale: Scale) -> Findings:
             findings.check("fresh" not in verdicts, f"after {down_seconds} s without an upstream: {verdicts}")
             before = len(market.calls())
             await market.simulator.restart()
-            took = await market.until_fresh(findings, scale.pick(60, 150))
+            took = await market.until_fresh(findings, scale.pick(60, 150), anew=True)
             recoveries += [took] if took is not None else []
             peaks.append(busiest_window(calls(market.simulator.log)[before:], WINDOW_SECONDS).calls)
         counts = market.counts()
