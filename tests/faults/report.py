@@ -28,8 +28,10 @@ def _row(run: dict[str, Any]) -> str:
     return f"| {run['code']} | {run['title']} | {run['fired']:,} | {len(run['violations'])} | {figures} |"
 
 
-def _order(code: str) -> tuple[str, int]:
-    return code[:3], int(code[3:])
+def _order(code: str) -> tuple[str, int, str]:
+    """F-B2 before F-B10, and F-A1-refresh after F-A1."""
+    family, _, variant = code[2:].partition("-")
+    return family[0], int(family[1:]), variant
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a fault scenario is: one module per code in scenarios/, each with CODE, TITLE and `async def run(scale) -> Findings`.
+"""What a fault scenario is: one module per code in scenarios/, each with CODE, TITLE and `async def run(scale) -> Findings`; a module that does the same for several codes has SCENARIOS instead.
 
 The oracle is outside: files that handlers append to, effects in tables of the test's own, the server's own statistics. Livewell's metrics are never the judge.
 A scenario whose fault never fired has failed, however well everything went.
@@ -65,3 +65,4 @@ def scenarios() -> Iterator[Scenario]:
         loaded = importlib.import_module(f"tests.faults.scenarios.{module.name}")
         if hasattr(loaded, "CODE"):
             yield Scenario(loaded.CODE, loaded.TITLE, loaded.run)
+        yield from getattr(loaded, "SCENARIOS", ())

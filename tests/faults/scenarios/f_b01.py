@@ -85,7 +85,7 @@ async def run(scale: Scale) -> Findings:
             written = fleet.log.path.stat().st_size if fleet.log.path.exists() else 0
             findings.check(written > 0, "no job had run before the crash: the load was no load")
             road.reset()  # the machine is gone at once: so are the answers on their way
-            server = await asyncio.to_thread(_crash, server, kill=round_number % 2 == 1)
+            server = await asyncio.to_thread(crash, server, kill=round_number % 2 == 1)
             findings.fired += 1
             ready = time.monotonic()
             first = await _first_end_after(fleet, ready, written)
@@ -116,7 +116,7 @@ async def run(scale: Scale) -> Findings:
     return findings
 
 
-def _crash(server: EmbeddedServer, *, kill: bool) -> EmbeddedServer:
+def crash(server: EmbeddedServer, *, kill: bool) -> EmbeddedServer:
     """An immediate stop, or kill -9 of the postmaster; then start it again, on the same port."""
     if kill:
         os.kill(server.pid, signal.SIGKILL)

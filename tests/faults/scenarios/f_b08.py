@@ -61,7 +61,7 @@ async def run(scale: Scale) -> Findings:
 
 async def _fill_and_free(scale: Scale, fleet: Fleet, disk: Path) -> Findings:
     findings, choose = Findings(), scale.random()
-    await asyncio.to_thread(_move_tables, fleet, disk)
+    await asyncio.to_thread(move_tables, fleet, disk)
     await fleet.workers(2)
     resumed: list[float] = []
     reads = 0
@@ -69,7 +69,7 @@ async def _fill_and_free(scale: Scale, fleet: Fleet, disk: Path) -> Findings:
         keys = iter(range(1, 10**9))
         for _ in range(scale.pick(1, 15)):
             await producer.enqueue([next(keys) for _ in range(100)])
-            await asyncio.to_thread(_fill, disk)
+            await asyncio.to_thread(fill, disk)
             full_until = time.monotonic() + choose.uniform(0.7, 1.1) * (10 if scale.full else 1)
             while time.monotonic() < full_until:
                 await producer.enqueue([next(keys) for _ in range(50)])
@@ -90,7 +90,7 @@ async def _fill_and_free(scale: Scale, fleet: Fleet, disk: Path) -> Findings:
     findings.check(reads > 0, "nobody could read while the disk was full")
     tally = fleet.audit(findings)
     torn = check_torn(fleet, findings)
-    damaged = await asyncio.to_thread(_damage, fleet, findings)
+    damaged = await asyncio.to_thread(find_damage, fleet, findings)
     check_alive(fleet, findings)
     findings.figures |= {
         "refused_enqueues": findings.fired,
@@ -124,7 +124,8 @@ def _quietly(command: list[str]) -> bool:
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
-def _move_tables(fleet: Fleet, disk: Path) -> None:
+def move_tables(fleet: Fleet, disk: Path) -> None:
+    """Every table and index of the fleet goes to the small disk."""
     owner = Path(fleet.value("SHOW data_directory")).stat()
     space = disk / "space"
     space.mkdir(mode=0o700)
@@ -134,7 +135,7 @@ def _move_tables(fleet: Fleet, disk: Path) -> None:
         fleet.rows(statement)
 
 
-def _fill(disk: Path) -> None:
+def fill(disk: Path) -> None:
     """Take every byte that is left."""
     with (disk / "ballast").open("wb", buffering=0) as ballast:
         size = 2**20
@@ -151,7 +152,7 @@ def _ended_after(fleet: Fleet, instant: float) -> bool:
     return any(line.event == "done" and line.at > instant for line in fleet.events())
 
 
-def _damage(fleet: Fleet, findings: Findings) -> int:
+def find_damage(fleet: Fleet, findings: Findings) -> int:
     """What amcheck finds, in every table and index."""
     fleet.rows("CREATE EXTENSION IF NOT EXISTS amcheck")
     found = fleet.rows(HEAPS)
