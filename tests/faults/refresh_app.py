@@ -18,8 +18,8 @@ from livewell import Livewell, Settings
 from livewell.errors import OwnershipLost
 from livewell.outbound import Outbound
 from livewell.queue.job import Job
-from livewell.refresh.refresher import KnownType, Refresher, Wanted
 from livewell.refresh.refresher import Failure as Unknown
+from livewell.refresh.refresher import KnownType, Refresher, Wanted
 from livewell.refresh.registry import Registry
 from tests.faults.fleet_app import LOG, note
 

@@ -53,7 +53,9 @@ async def run_crashes(scale: Scale) -> Findings:
             took = await market.until_fresh(findings, FRESH_SECONDS_MAX, anew=True)
             recoveries += [took] if took is not None else []
         check_alive(market.fleet, findings)
-        findings.figures = _figures(market, findings) | {"fresh_again_seconds_max": rounded(max(recoveries, default=None))}
+        findings.figures = _figures(market, findings) | {
+            "fresh_again_seconds_max": rounded(max(recoveries, default=None))
+        }
     return findings
 
 
@@ -110,7 +112,12 @@ async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path, server:
         (disk / "ballast").unlink()
         took = await market.until_fresh(findings, FRESH_SECONDS_MAX, anew=True)
         recoveries += [took] if took is not None else []
-    refused = [line for worker in market.fleet.children for line in worker.child.lines() if "53100" in line or "No space" in line]
+    refused = [
+        line
+        for worker in market.fleet.children
+        for line in worker.child.lines()
+        if "53100" in line or "No space" in line
+    ]
     check_alive(market.fleet, findings)
     damaged = await asyncio.to_thread(find_damage, market.fleet, findings)
     findings.figures = _figures(market, findings) | {
@@ -123,7 +130,7 @@ async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path, server:
     return findings
 
 
-def _fleet(scale: Scale, **settings: object):  # type: ignore[no-untyped-def]  # noqa: ANN202 - what open_refresh_fleet gives
+def _fleet(scale: Scale, **settings: object):  # type: ignore[no-untyped-def]
     return open_refresh_fleet(scale, types=(), ttl="1s", limits="breaker = false", lease_seconds=2, **settings)
 
 

@@ -143,7 +143,9 @@ async def _conclude(
     counted = sum(counts[reason] for reason in reasons)
     findings.fired = sum(by_fault.values())
     findings.check(counted >= findings.fired, f"{findings.fired} faults fired, {counted} were counted: {dict(counts)}")
-    strange = sorted(set(counts) - set(reasons) - {"stored", "unchanged", "corrected", "singly", "older", "deadline", "type_changed"})
+    strange = sorted(
+        set(counts) - set(reasons) - {"stored", "unchanged", "corrected", "singly", "older", "deadline", "type_changed"}
+    )
     findings.check(not strange, f"counted under reasons that nobody gave: {strange}")
     if case.is_failure:
         warned = {what for (what,) in market.fleet.rows("SELECT what FROM livewell.warning WHERE place = 'refresh'")}
@@ -171,7 +173,9 @@ def _check_size(market: RefreshFleet, findings: Findings, case: Case, peak: int)
     """The simulator says how many bytes it got rid of before the worker had enough; kernels buffer some megabytes."""
     spoilt = {event["n"] for event in market.calls() if event["answer"] in case.faults}
     sent = [
-        event["bytes"] for event in read_events(market.simulator.log) if event["event"] == "ended" and event["n"] in spoilt
+        event["bytes"]
+        for event in read_events(market.simulator.log)
+        if event["event"] == "ended" and event["n"] in spoilt
     ]
     findings.figures["bytes_sent_max"] = max(sent, default=0)
     findings.check(max(sent, default=0) < 20_000_000, f"up to {max(sent, default=0):,} bytes of one body were taken")
