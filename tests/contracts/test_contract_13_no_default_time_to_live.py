@@ -12,7 +12,10 @@ import psycopg
 import pytest
 
 import livewell
+from livewell.errors import InvalidDefinition
 from tests.support.refresh_sql import RefreshSession
+from tests.support.refresh_types import QUOTE, type_of
+from tests.support.registry_sql import RegistrySession
 
 SOURCES = sorted(Path(livewell.__file__).parent.glob("refresh/**/*.py"))
 SQL_OFFENDERS = """
@@ -110,3 +113,15 @@ def test_an_override_that_is_not_positive_is_refused(refresh: RefreshSession, tt
     """By the table itself."""
     with pytest.raises(psycopg.errors.CheckViolation):
         refresh.keep("A", ttl_override=ttl)
+
+
+@pytest.mark.parametrize("name", ["ttl", "negative_ttl"])
+def test_a_type_without_one_is_no_type(livewell_dsn: str, name: str) -> None:
+    """Refused when the file is read, and by the table for whoever goes around it."""
+    with pytest.raises(InvalidDefinition, match=f'"{name}" is missing'):
+        type_of(QUOTE, type={name: None})
+    with RegistrySession(livewell_dsn) as session:
+        session.clear()
+        session.apply_upstream()
+        with pytest.raises(psycopg.errors.NotNullViolation):
+            session.apply(type_of(QUOTE), **{name: None})
