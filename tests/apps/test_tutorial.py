@@ -14,7 +14,7 @@ from livewell.testing.processes import free_port
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/tutorial/add_a_type.md"
-SECONDS_MAX = 150
+SECONDS_MAX = 300
 
 
 def commands(port: int) -> str:
