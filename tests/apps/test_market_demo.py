@@ -77,6 +77,19 @@ def test_eight_seconds_of_the_market(livewell_dsn: str, tmp_path: Path) -> None:
     assert "livewell_demo" not in "".join(child.lines("stderr"))
 
 
+def test_a_hostile_upstream_gets_nothing_wrong_stored(livewell_dsn: str, tmp_path: Path) -> None:
+    """Every family of faults fires, none of their answers is stored, no limit is broken, and no verdict is false."""
+    with demo("--for", "20", "--faults", "--json", cwd=tmp_path, DATABASE_URL=livewell_dsn) as child:
+        assert child.wait(timeout=120) == 0, child.describe()
+        [line] = child.lines("stdout")
+    tally = json.loads(line)
+    assert set(tally["faults_fired"]) == set(FAMILIES)
+    assert min(tally["faults_fired"].values()) > 0, tally
+    assert tally["rejected"]
+    assert tally["values_compared"] > 0
+    assert (tally["wrong_values_stored"], tally["calls_above_limit"], tally["false_verdicts"]) == (0, 0, 0)
+
+
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
     """For an embedded server; root's tmp_path is closed to the server's account."""

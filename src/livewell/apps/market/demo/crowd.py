@@ -38,7 +38,7 @@ class _Viewer:
 
 
 class Crowd:
-    """Runs until cancelled. `opening`: what the first viewers look at, so that the screen has something to show at once."""
+    """Runs until cancelled. The first viewer looks at what the screen shows, so that there is something to see at once."""
 
     def __init__(self, viewers: Viewers, plan: Plan, symbols: Sequence[str], *, rng: random.Random) -> None:
         self._viewers = viewers
@@ -56,10 +56,11 @@ class Crowd:
 
     async def run(self) -> None:
         """Fill the room, then let people come and go."""
-        first = self._symbols[: self._plan.pages]
-        await self._come(self._viewer([("quote", symbol) for symbol in first]))
+        first = self._viewer([("quote", symbol) for symbol in self._symbols[: self._plan.pages]])
         while True:
             try:
+                if not self.came:
+                    await self._come(first)
                 await self._turn()
             except LivewellError:
                 await asyncio.sleep(_PAUSE_SECONDS)  # the database is away; the figures show it

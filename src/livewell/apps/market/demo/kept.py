@@ -38,6 +38,7 @@ def worker_environment(address: str, *, slots: int, credentials: Mapping[str, st
         "LIVEWELL_POLL_SECONDS": "0.2",
         "LIVEWELL_GRACE_SECONDS": "1",
         "LIVEWELL_WORKER_SLOTS": str(slots),
+        "LIVEWELL_LOG_LEVEL": "error",  # an endless demo must not fill the disk
         "LIVEWELL_OUTBOUND_PRIVATE_HOSTS": host,
         **credentials,
     }
