@@ -24,6 +24,7 @@ _LOOK_SECONDS = 0.1
 _PAUSE_SECONDS = 0.5
 _PAUSE_SECONDS_MAX = 5.0
 _TARGET = "livewell.apps.plain:app"
+_QUEUE = "refresh.*"
 LEASE_SECONDS = 2
 
 
@@ -62,7 +63,9 @@ class KeptWorker:
     async def start(self) -> None:
         """Start the next one."""
         self.starts += 1
-        self._process = await WorkerProcess.start(f"demo-{self.starts}", _TARGET, log=self._log, env=self._env)
+        self._process = await WorkerProcess.start(
+            f"demo-{self.starts}", _TARGET, queue=_QUEUE, log=self._log, env=self._env
+        )
 
     async def kill(self) -> None:
         """End it; fine when it has ended."""
