@@ -9,6 +9,8 @@ Both are on a leash: should the demo itself be killed, they end too.
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -54,6 +56,7 @@ class KeptWorker:
         self._say = say
         self._process: WorkerProcess | None = None
         self.starts = 0
+        self.deaths: deque[float] = deque(maxlen=1_000)  # Unix seconds, for the judge
 
     @property
     def pid(self) -> int | None:
@@ -79,6 +82,7 @@ class KeptWorker:
             await asyncio.sleep(_LOOK_SECONDS)
             if self._process is None or self._process.returncode is None:
                 continue
+            self.deaths.append(time.time())
             code = self._process.returncode
             words = "" if code < 0 else f": {self._process.last_words()}"
             self._say(f"the worker (pid {self._process.pid}) is gone: {_ended(code)}{words}")
