@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -699,12 +699,13 @@ def test_the_judge_does_not_take_an_answer_on_its_way_for_a_stored_one(case: Cas
     log = tmp_path / "fmp.log"
     log.write_text("".join(f"{json.dumps(event)}\n" for event in (*events, late, again)))
 
-    def judged(key: str, later: float) -> list[str]:
+    def judged(key: str, later: float, lost: Sequence[tuple[float, float]] = ()) -> list[str]:
         said = Claim("quote", key, "failing", case.at + timedelta(seconds=later), 60, None)
-        return [lie.reason for lie in Judge(log).false_verdicts([said])]
+        return [lie.reason for lie in Judge(log).false_verdicts([said], lost=lost)]
 
     assert judged("AMZN", 0) == []
     assert judged("AMZN", 30) == ["was_served"]
+    assert judged("AMZN", 30, lost=[(case.at.timestamp(), case.at.timestamp() + 5)]) == []
     assert judged("AAPL", 120) == []
 
 

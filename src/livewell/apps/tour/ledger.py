@@ -54,7 +54,7 @@ class Ledger:
             await tx.execute("DROP SCHEMA IF EXISTS livewell_tour CASCADE")
             for table in ("job", "dead_job", "job_history", "stat"):
                 await tx.execute(f"DELETE FROM livewell.{table} WHERE queue = %s", (QUEUE,))  # noqa: S608 - our own four names
-            await tx.execute("DELETE FROM livewell.worker WHERE queues = ARRAY[%s]", (QUEUE,))
+            await tx.execute("DELETE FROM livewell.worker WHERE %s = ANY (queues)", (QUEUE,))
 
     async def forget_queue(self) -> None:
         """Remove the queue itself."""

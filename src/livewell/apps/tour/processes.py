@@ -32,11 +32,20 @@ class WorkerProcess:
         self._log = log
 
     @classmethod
-    async def start(cls, name: str, target: str, *, log: Path, env: Mapping[str, str]) -> Self:
-        """`livewell worker`, with these settings."""
+    async def start(cls, name: str, target: str, *, queue: str, log: Path, env: Mapping[str, str]) -> Self:
+        """`livewell worker`, with these settings, for this queue alone: whatever else the database has is none of its business."""
         with log.open("ab") as stderr:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "livewell.cli", "worker", target, f"--name={name}", "--leash"),
+                *(
+                    sys.executable,
+                    "-m",
+                    "livewell.cli",
+                    "worker",
+                    target,
+                    f"--queue={queue}",
+                    f"--name={name}",
+                    "--leash",
+                ),
                 env={**os.environ, **env},
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
@@ -83,13 +92,15 @@ class WorkerProcess:
 
 
 @asynccontextmanager
-async def two_workers(target: str, *, folder: Path, env: Mapping[str, str]) -> AsyncIterator[list[WorkerProcess]]:
+async def two_workers(
+    target: str, *, queue: str, folder: Path, env: Mapping[str, str]
+) -> AsyncIterator[list[WorkerProcess]]:
     """Two workers, neither of which outlives the block."""
     workers: list[WorkerProcess] = []
     try:
         for letter in "ab":
             name = f"tour-{letter}"
-            workers.append(await WorkerProcess.start(name, target, log=folder / f"{name}.log", env=env))
+            workers.append(await WorkerProcess.start(name, target, queue=queue, log=folder / f"{name}.log", env=env))
         yield workers
         await asyncio.gather(*(worker.stop() for worker in workers))
     finally:

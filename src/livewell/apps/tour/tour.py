@@ -67,7 +67,7 @@ async def tour(settings: Settings, jobs: int, narrator: Narrator) -> Tally:
         folder = await stack.enter_async_context(_folder())
         await _enqueue(opened, jobs, narrator)
         workers = await stack.enter_async_context(
-            two_workers(_TARGET, folder=folder, env=_environment(address, folder / "runs"))
+            two_workers(_TARGET, queue=QUEUE, folder=folder, env=_environment(address, folder / "runs"))
         )
         work = _Work(ledger, workers, narrator, jobs)
         await work.start(opened)

@@ -9,6 +9,8 @@ Both are on a leash: should the demo itself be killed, they end too.
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +26,7 @@ _LOOK_SECONDS = 0.1
 _PAUSE_SECONDS = 0.5
 _PAUSE_SECONDS_MAX = 5.0
 _TARGET = "livewell.apps.plain:app"
+_QUEUE = "refresh.*"
 LEASE_SECONDS = 2
 
 
@@ -53,6 +56,7 @@ class KeptWorker:
         self._say = say
         self._process: WorkerProcess | None = None
         self.starts = 0
+        self.deaths: deque[float] = deque(maxlen=1_000)  # Unix seconds, for the judge
 
     @property
     def pid(self) -> int | None:
@@ -62,7 +66,9 @@ class KeptWorker:
     async def start(self) -> None:
         """Start the next one."""
         self.starts += 1
-        self._process = await WorkerProcess.start(f"demo-{self.starts}", _TARGET, log=self._log, env=self._env)
+        self._process = await WorkerProcess.start(
+            f"demo-{self.starts}", _TARGET, queue=_QUEUE, log=self._log, env=self._env
+        )
 
     async def kill(self) -> None:
         """End it; fine when it has ended."""
@@ -76,6 +82,7 @@ class KeptWorker:
             await asyncio.sleep(_LOOK_SECONDS)
             if self._process is None or self._process.returncode is None:
                 continue
+            self.deaths.append(time.time())
             code = self._process.returncode
             words = "" if code < 0 else f": {self._process.last_words()}"
             self._say(f"the worker (pid {self._process.pid}) is gone: {_ended(code)}{words}")

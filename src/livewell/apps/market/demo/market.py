@@ -28,6 +28,7 @@ from livewell.apps.market.demo.tally import Course, Tally, judge, tally
 from livewell.apps.market.demo.witness import Witness
 from livewell.apps.market.simulator import Simulator, SimulatorFailed
 from livewell.apps.market.simulator.universe import Universe
+from livewell.apps.market.simulator.verdict import DEADLINE_SECONDS, Interval
 from livewell.db import migrate
 from livewell.errors import DatabaseError, DatabaseUnavailable, LivewellError
 from livewell.refresh.apply import apply
@@ -153,7 +154,9 @@ class Stage:
         figures: Figures = await _patiently(gauge.take)
         stored = await _patiently(self._witness.stored)
         claims = list(self._witness.claims)
-        verdict = await asyncio.to_thread(judge, self._simulator.log, self._plan, self._types, stored, claims)
+        verdict = await asyncio.to_thread(
+            judge, self._simulator.log, self._plan, self._types, stored, claims, lost=self._lost()
+        )
         self._step("")
         return tally(
             course,
@@ -164,6 +167,11 @@ class Stage:
             viewers=crowd.present,
             compared=(len(stored), len(claims)),
         )
+
+    def _lost(self) -> list[Interval]:
+        """When a served answer may have died before it was stored: up to a call's deadline before a death, and while the database was away."""
+        spans = [*((at, at) for at in self._worker.deaths), *self._home.outages]
+        return [(since - DEADLINE_SECONDS - 2, until + 1) for since, until in spans]
 
     # -- beside ------------------------------------------------------------------------------------------------------
 
@@ -254,6 +262,8 @@ def _pid(simulator: Simulator) -> int | None:
 
 
 def _hint(processes: Mapping[str, int | None], folder: Path | None) -> str:
+    if processes["worker"] is None or processes["simulator"] is None:
+        return ""
     kills = "   ".join(f"kill -9 {pid}  ({name})" for name, pid in processes.items() if pid is not None)
     look = "" if folder is None else f"\nlook yourself:  LIVEWELL_DATA_DIR={_short(folder)} livewell watch quote AAPL"
     return f"try it:  {kills}   Ctrl-C ends{look}"

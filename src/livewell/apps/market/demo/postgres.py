@@ -10,9 +10,10 @@ import asyncio
 import fcntl
 import secrets
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from livewell.db import embedded, scratch
@@ -30,6 +31,9 @@ class Home:
     address: str
     folder: Path | None = None
     pid: int | None = None
+    outages: deque[tuple[float, float]] = field(
+        default_factory=lambda: deque(maxlen=1_000)
+    )  # Unix seconds, for the judge
 
 
 def demo_folder(settings: Settings) -> Path:
@@ -99,13 +103,14 @@ async def _keep(found: Home, folder: Path, settings: Settings, say: Callable[[st
         if await asyncio.to_thread(embedded.status, folder) is not None:
             continue
         say(f"Postgres (pid {found.pid}) is gone")
-        began = time.monotonic()
+        began, died = time.monotonic(), time.time()
         try:
             server = await _started(folder, settings)
         except EmbeddedPostgresError as error:
             say(f"Postgres does not start: {str(error).splitlines()[0]}")
             continue
         found.pid = server.pid
+        found.outages.append((died, time.time()))
         say(f"Postgres is back as pid {server.pid}, {time.monotonic() - began:.1f} s later")
 
 

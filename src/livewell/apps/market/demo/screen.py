@@ -104,10 +104,10 @@ class Screen:
             self._step = scene.step
             if scene.step:
                 self._print(scene.step)
-        elif scene.hint != self._hint:
-            self._hint = scene.hint
-            for line in scene.hint.splitlines():
+        elif scene.hint not in ("", self._hint):
+            for line in scene.hint.splitlines()[: 1 if self._hint else 2]:
                 self._print(line)
+            self._hint = scene.hint
         elif scene.figures is not None and scene.figures.rows and time.monotonic() - self._lined >= _LINE_SECONDS:
             self._lined = time.monotonic()
             self._print(_line(scene))

@@ -13,7 +13,7 @@ from typing import Any
 from livewell.apps.market.demo.figures import Figures, quantile
 from livewell.apps.market.demo.plan import CALLS_PER_MINUTE, Plan
 from livewell.apps.market.simulator.judge import Judge, Lie, Stored, calls_above_limit, families_fired
-from livewell.apps.market.simulator.verdict import Claim
+from livewell.apps.market.simulator.verdict import Claim, Interval
 from livewell.refresh.definition import TypeDefinition
 
 _WINDOW_SECONDS = 60.0
@@ -81,14 +81,20 @@ class Course:
 
 
 def judge(
-    log: Path, plan: Plan, types: Sequence[TypeDefinition], stored: Sequence[Stored], claims: Sequence[Claim]
+    log: Path,
+    plan: Plan,
+    types: Sequence[TypeDefinition],
+    stored: Sequence[Stored],
+    claims: Sequence[Claim],
+    *,
+    lost: Sequence[Interval],
 ) -> tuple[list[Lie], list[Lie], int, dict[str, int]]:
     """Wrong values, false verdicts, calls above the limit, and the faults that fired; slow, so call it in a thread."""
     columns = {one.name: {column.name: column.path[-1] for column in one.columns} for one in types}
     judged = Judge(log, datasets=DATASETS, columns=columns)
     return (
         judged.never_served(stored),
-        judged.false_verdicts(claims),
+        judged.false_verdicts(claims, lost=lost),
         calls_above_limit(log, CALLS_PER_MINUTE, _WINDOW_SECONDS),
         families_fired(log) if plan.hostile else {},
     )

@@ -20,7 +20,7 @@ from livewell.apps.market.simulator.evidence import Evidence, Look, is_true
 from livewell.apps.market.simulator.fault import FAMILIES, FAULTS
 from livewell.apps.market.simulator.likeness import field_of, same
 from livewell.apps.market.simulator.log import LogBroken, call_of, read_events
-from livewell.apps.market.simulator.verdict import Claim, contradiction
+from livewell.apps.market.simulator.verdict import Claim, Interval, contradiction
 from livewell.testing.upstream import Call
 
 __all__ = ["Judge", "Lie", "Stored", "calls", "calls_above_limit", "counts", "families_fired", "unfaithful"]
@@ -79,10 +79,11 @@ class Judge:
         """Give the stored values that were never truly served for their key: wrong_values_stored is their number."""
         return [lie for value in stored if (lie := self._judge(value)) is not None]
 
-    def false_verdicts(self, claims: Iterable[Claim]) -> list[Lie]:
-        """Give the verdicts that the log contradicts."""
+    def false_verdicts(self, claims: Iterable[Claim], *, lost: Sequence[Interval] = ()) -> list[Lie]:
+        """Give the verdicts that the log contradicts. lost: spans in which a worker or its database died, and answers with it."""
         judged = (
-            (claim, contradiction(self._evidence, self._dataset(claim.type), claim, self._slack)) for claim in claims
+            (claim, contradiction(self._evidence, self._dataset(claim.type), claim, self._slack, lost))
+            for claim in claims
         )
         return [
             Lie(claim.type, claim.key, reason, f"{claim.verdict} at {claim.at.isoformat()}")

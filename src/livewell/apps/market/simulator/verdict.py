@@ -1,5 +1,6 @@
 """Is a verdict true? What the product said of a key at an instant, against what the log shows was served by then."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -8,11 +9,12 @@ from livewell.apps.market.simulator.dataset import DATASETS, PATHS
 from livewell.apps.market.simulator.evidence import Evidence, Seen, is_true
 from livewell.apps.market.simulator.likeness import instant
 
-__all__ = ["Claim", "contradiction"]
+__all__ = ["DEADLINE_SECONDS", "Claim", "Interval", "contradiction"]
 
 Verdict = Literal["fresh", "stale", "lagging", "unverifiable", "missing", "failing"]
 CERTAIN = ("ok", "not_modified", "added_field")  # answers that nobody has a reason to refuse
 DEADLINE_SECONDS = 10.0
+Interval = tuple[float, float]  # Unix seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,15 @@ class Claim:
     max_source_age_seconds: float | None = None
 
 
-def contradiction(evidence: Evidence, dataset: str, claim: Claim, slack_seconds: float) -> str | None:
-    """Say why a claim is false; None when the log does not contradict it."""
+def contradiction(
+    evidence: Evidence, dataset: str, claim: Claim, slack_seconds: float, lost: Sequence[Interval] = ()
+) -> str | None:
+    """Say why a claim is false; None when the log does not contradict it. lost: when what was served may have died with whoever asked."""
     seen = evidence.seen(dataset, claim.key)
     if claim.verdict in ("fresh", "lagging", "unverifiable"):
         return _younger_than_served(evidence, dataset, claim, seen, slack_seconds)
-    return _older_than_served(evidence, claim, seen, slack_seconds)
+    kept = [one for one in seen if one.answer not in CERTAIN or not any(since <= one.wall <= to for since, to in lost)]
+    return _older_than_served(evidence, claim, kept, slack_seconds)
 
 
 def _younger_than_served(evidence: Evidence, dataset: str, claim: Claim, seen: list[Seen], slack: float) -> str | None:
