@@ -28,7 +28,7 @@ BEGIN
         JOIN livewell.ledger l ON l.data_type = g.type AND l.key = g.key
         ORDER BY l.data_type, l.key FOR KEY SHARE OF l) x;
     IF v_awake = cardinality(p_keys) THEN
-        RETURN 0;
+        RETURN v_woken;
     END IF;
     INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at, wanted_at)
     SELECT g.type, g.key, t.upstream, p_now, p_now, p_now
