@@ -1,4 +1,4 @@
-"""The program of every measured process: worker, watcher, bare loop, subscriber. A child program, see bench/stage.py."""
+"""The program of every measured process: worker, watcher, bare loop. A child program, see bench/stage.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 
 import aiohttp
 import orjson
-import psycopg
 import structlog
 
 from bench.refresh.lab import CREDENTIAL, TYPE, settings
@@ -24,7 +23,6 @@ from livewell.refresh.viewers import Viewers
 
 _SAMPLE_SECONDS_MAX = 10.0
 _AT_ONCE = 20  # as many as a worker has slots
-_CONNECTIONS = 8
 
 os.environ.setdefault(CREDENTIAL, "fake-bench")
 
@@ -123,38 +121,6 @@ async def bare(_: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"refreshes_per_second": len(keys) / seconds, "cpu_seconds": time.process_time()}
 
 
-async def subscribe(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Sessions subscribe to one key, so many a second; each call is due at its own moment, however long the others take."""
-    stage = Stage()
-    connections = [await psycopg.AsyncConnection.connect(dsn, autocommit=True) for _ in range(_CONNECTIONS)]
-    for connection in connections:
-        connection.prepare_threshold = 0
-        await connection.execute("SELECT 1")
-    await stage.ready()
-    started = time.perf_counter()
-    turns = iter(enumerate(options["sessions"]))
-    took: list[float] = []
-    last = started
-
-    async def client(connection: psycopg.AsyncConnection[Any]) -> None:
-        nonlocal last
-        for number, session in turns:
-            await asyncio.sleep(max(0.0, started + number / options["per_second"] - time.perf_counter()))
-            began = time.perf_counter()
-            cursor = await connection.execute(
-                "SELECT answer FROM livewell.subscribe(%s, NULL, ARRAY[%s], ARRAY[%s])",
-                (session, options["type"], options["key"]),
-            )
-            assert await cursor.fetchall() == [("subscribed",)]
-            last = time.perf_counter()
-            took.append(last - began)
-
-    await asyncio.gather(*(client(connection) for connection in connections))
-    for connection in connections:
-        await connection.close()
-    return {"seconds": last - started, "took": took}
-
-
 if __name__ == "__main__":
     structlog.configure(processors=[], logger_factory=lambda *_: structlog.ReturnLogger())
-    perform({"work": work, "watch": watch, "bare": bare, "subscribe": subscribe})
+    perform({"work": work, "watch": watch, "bare": bare})

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import queue, report
-from bench.line import BEST, Check, Line
+from bench import queue, refresh, report
+from bench.line import BEST, Check, Lab, Line
 from bench.measure import Figures
 from bench.peers import npm
 from bench.peers.found import find
+from bench.refresh.sizes import Sizes as RefreshSizes
 from bench.runner import Measured
 from bench.sizes import Sizes
 
@@ -26,13 +27,23 @@ _TINY = Sizes(
     in_flight=20,
     snapshot_seconds=1,
 )
+_TINY_REFRESH = RefreshSizes(
+    samples=3,
+    sessions=50,
+    keys=100,
+    checks=1,
+    overload_seconds=2,
+    overload_keys=100,
+    refreshes=120,
+    hot_seconds=1,
+)
 
 
 def _paces(*values: float) -> list[Figures]:
     return [{"pace": value} for value in values]
 
 
-def _line(*checks: Check) -> Line:
+def _line(*checks: Check) -> Line[Lab]:
     return Line("line", "a line", checks, lambda _: [])
 
 
@@ -58,6 +69,35 @@ def test_the_comparison_runs() -> None:
     assert document["results"]["drain"]["wal_bytes_per_life"] > 0
     assert any("graphile is SKIPPED" in line for line in said)
     assert len(queue.table(document)) == len(document["met"]) + len(document["not_measured"])
+
+
+def test_the_refresh_engine_is_measured() -> None:
+    """One pair of every kind of line: what the simulator's log, the old way's queue and the stages say is there."""
+    lines = ("latency", "due", "overload", "pace", "hot-key")
+
+    document = refresh.run(pairs=1, say=lambda _: None, lines=lines, sizes=_TINY_REFRESH)
+
+    assert document["not_measured"] == {}
+    assert set(document["results"]) == set(lines) < set(refresh.LINE_NAMES)
+    assert document["met"].keys() >= {"latency/p50", "due", "due/old-way", "pace", "hot-key/lock-wait"}
+    assert document["met"]["overload/above"] is True
+    assert document["results"]["hot-key"]["subscriptions"] > 2000
+    assert document["results"]["overload"]["calls"] > 0
+    assert document["peers"]["due"]["the old way"]["due"] == document["results"]["due"]["due"] == 1
+    assert document["limit"]["refreshes_per_second"] > 0
+    assert document["ratios"]["pace/bare"]["median"] > 0
+    assert {line.partition(",")[0] for line in refresh.stages(document)} == {"latency", "pace"}
+    assert len(refresh.table(document)) == len(document["ratios"])
+
+
+def test_what_says_never_is_met_by_every_pair() -> None:
+    """One bad pair of five is one too many; without a bound a ratio is told and not judged."""
+    never = Check("c", "pace", 3.0, at_most=True, never=True)
+    told = Check("t", "pace", None)
+
+    assert _met(never, {"livewell": _paces(1, 1, 1, 1, 3)}) is True
+    assert _met(never, {"livewell": _paces(1, 1, 1, 1, 4)}) is False
+    assert report.report([_line(told)], {"line": {"livewell": _paces(1, 2)}}, {})["met"] == {}
 
 
 def test_a_demand_is_met_by_the_quartile_on_its_bad_side() -> None:

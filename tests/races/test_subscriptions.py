@@ -25,7 +25,7 @@ NOT_COUNTED_AGAIN: Change = (
     "AND NOT EXISTS (SELECT FROM livewell.subscription b",
     "AND true OR false AND EXISTS (SELECT FROM livewell.subscription b",
 )
-NO_KEY_SHARE: Change = (" FOR KEY SHARE OF l;", ";")
+NO_KEY_SHARE: Change = (" FOR KEY SHARE OF l", "")
 WEAKER_PARK: Change = ("FOR UPDATE OF l SKIP LOCKED", "FOR NO KEY UPDATE OF l SKIP LOCKED")
 
 
