@@ -31,7 +31,14 @@ LAYERS: list[set[str]] = [
 OWN = {"psycopg": "livewell.db", "psycopg_pool": "livewell.db", "aiohttp": "livewell.outbound"}
 # Makers of data and ends of tests: what they stamp is not compared by the product.
 CLOCKS_ALLOWED = ("livewell.apps.market.simulator", "livewell.testing")
-CLOCKS = {("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today"), ("time", "time"), ("time", "time_ns")}
+CLOCKS = {
+    ("datetime", "now"),
+    ("datetime", "utcnow"),
+    ("datetime", "today"),
+    ("date", "today"),
+    ("time", "time"),
+    ("time", "time_ns"),
+}
 STATEMENT = re.compile(r"^\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE|ALTER|DROP|GRANT)\b")
 
 
@@ -76,11 +83,19 @@ def broken_rules(module: str, text: str) -> list[str]:
     """What no import shows."""
     found, lines = [], text.splitlines()
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+        ):
             clock = (node.func.value.id, node.func.attr)
             if clock in CLOCKS and not module.startswith(CLOCKS_ALLOWED):
                 found.append(f"{module}:{node.lineno} reads the machine's clock: {'.'.join(clock)}()")
-        if isinstance(node, ast.ExceptHandler) and _is_broad(node) and all(isinstance(one, ast.Pass) for one in node.body):
+        if (
+            isinstance(node, ast.ExceptHandler)
+            and _is_broad(node)
+            and all(isinstance(one, ast.Pass) for one in node.body)
+        ):
             found.append(f"{module}:{node.lineno} swallows every exception")
         # A line that says why it may (noqa: S608 - …) has been looked at by somebody.
         if isinstance(node, ast.JoinedStr) and _formats_sql(node) and "noqa: S608 - " not in lines[node.lineno - 1]:
@@ -89,7 +104,9 @@ def broken_rules(module: str, text: str) -> list[str]:
 
 
 def _is_broad(handler: ast.ExceptHandler) -> bool:
-    return handler.type is None or (isinstance(handler.type, ast.Name) and handler.type.id in ("Exception", "BaseException"))
+    return handler.type is None or (
+        isinstance(handler.type, ast.Name) and handler.type.id in ("Exception", "BaseException")
+    )
 
 
 def _formats_sql(text: ast.JoinedStr) -> bool:

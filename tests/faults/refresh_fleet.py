@@ -120,7 +120,9 @@ class RefreshFleet:
     watched: list[tuple[str, str]] = field(default_factory=list)
     sessions: list[str] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
-    down: list[tuple[float, float]] = field(default_factory=list)  # when the simulator was dead, and so could not write down that calls failed
+    down: list[tuple[float, float]] = field(
+        default_factory=list
+    )  # when the simulator was dead, and so could not write down that calls failed
 
     # ── workers, types, viewers ──
 
@@ -143,7 +145,9 @@ class RefreshFleet:
             document[table] = {option: value for option, value in document[table].items() if value is not None}
         await apply(self.app.database, read(document, f"{name}.toml"), f"{name}.toml")
         self.hurry()
-        known = self.fleet.value("SELECT count(*) FROM pg_trigger WHERE tgrelid = %s::regclass", (f"livewell_data.{name}",))
+        known = self.fleet.value(
+            "SELECT count(*) FROM pg_trigger WHERE tgrelid = %s::regclass", (f"livewell_data.{name}",)
+        )
         if not known:
             self.fleet.rows(
                 f"CREATE TRIGGER note_stored AFTER INSERT OR UPDATE ON livewell_data.{name} FOR EACH ROW EXECUTE FUNCTION public.note_stored()"
@@ -291,7 +295,9 @@ class RefreshFleet:
         findings.check(not lies, f"verdicts that the log contradicts: {lies[:3]}")
         if self.limit is not None:
             ruling.calls_above_limit = calls_above_limit(log, *self.limit)
-            findings.check(not ruling.calls_above_limit, f"{ruling.calls_above_limit} calls above the limit {self.limit}")
+            findings.check(
+                not ruling.calls_above_limit, f"{ruling.calls_above_limit} calls above the limit {self.limit}"
+            )
         return ruling
 
 

@@ -135,7 +135,9 @@ async def _round(market: RefreshFleet, findings: Findings, crew: list[Worker], c
         zombie.thaw()
     outcomes: dict[int, str] = {}
     for _ in range(1000):
-        outcomes = {line.key: line.event for line in market.fleet.events() if line.key in fences and line.event != "start"}
+        outcomes = {
+            line.key: line.event for line in market.fleet.events() if line.key in fences and line.event != "start"
+        }
         if len(outcomes) == len(fences):
             break
         await asyncio.sleep(0.02)

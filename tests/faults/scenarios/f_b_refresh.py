@@ -9,14 +9,14 @@ Can it fail? Yes: with a store_refreshes that commits the value first (a second 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import psycopg
 
-from livewell.db.embedded import EmbeddedServer
 from livewell.errors import DatabaseError
 from tests.faults.database_support import OURS, check_alive, own_server, rounded
 from tests.faults.refresh_fleet import RefreshFleet, open_refresh_fleet
@@ -38,9 +38,10 @@ async def run_crashes(scale: Scale) -> Findings:
     findings, chance = Findings(), scale.random()
     durable = {"fsync": "on", "synchronous_commit": "on", "max_connections": "100"}
     async with (
-        own_server(durable, on_disk=scale.full) as server,
-        _fleet(replace(scale, server=server.dsn), call_timeout_seconds=3) as market,
+        own_server(durable, on_disk=scale.full) as first_life,
+        _fleet(replace(scale, server=first_life.dsn), call_timeout_seconds=3) as market,
     ):
+        server = first_life
         await _begin(market, findings)
         recoveries = []
         for number in range(scale.pick(2, 30)):
@@ -53,7 +54,9 @@ async def run_crashes(scale: Scale) -> Findings:
             took = await market.until_fresh(findings, FRESH_SECONDS_MAX, anew=True)
             recoveries += [took] if took is not None else []
         check_alive(market.fleet, findings)
-        findings.figures = _figures(market, findings) | {"fresh_again_seconds_max": rounded(max(recoveries, default=None))}
+        findings.figures = _figures(market, findings) | {
+            "fresh_again_seconds_max": rounded(max(recoveries, default=None))
+        }
     return findings
 
 
@@ -86,10 +89,10 @@ async def run_full_disk(scale: Scale) -> Findings:
             own_server({"fsync": "off", "max_connections": "100"}) as server,
             _fleet(replace(scale, server=server.dsn)) as market,
         ):
-            return await _fill_and_free(scale, market, disk, server)
+            return await _fill_and_free(scale, market, disk)
 
 
-async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path, server: EmbeddedServer) -> Findings:
+async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path) -> Findings:
     findings = Findings()
     await asyncio.to_thread(move_tables, market.fleet, disk)
     await _begin(market, findings)
@@ -110,7 +113,12 @@ async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path, server:
         (disk / "ballast").unlink()
         took = await market.until_fresh(findings, FRESH_SECONDS_MAX, anew=True)
         recoveries += [took] if took is not None else []
-    refused = [line for worker in market.fleet.children for line in worker.child.lines() if "53100" in line or "No space" in line]
+    refused = [
+        line
+        for worker in market.fleet.children
+        for line in worker.child.lines()
+        if "53100" in line or "No space" in line
+    ]
     check_alive(market.fleet, findings)
     damaged = await asyncio.to_thread(find_damage, market.fleet, findings)
     findings.figures = _figures(market, findings) | {
@@ -118,12 +126,11 @@ async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path, server:
         "reads_with_value_while_full": reads,
         "refusals_logged": len(refused),
         "fresh_again_seconds_max": rounded(max(recoveries, default=None)),
-        "server": server.port > 0,
     }
     return findings
 
 
-def _fleet(scale: Scale, **settings: object):  # type: ignore[no-untyped-def]  # noqa: ANN202 - what open_refresh_fleet gives
+def _fleet(scale: Scale, **settings: Any) -> AbstractAsyncContextManager[RefreshFleet]:
     return open_refresh_fleet(scale, types=(), ttl="1s", limits="breaker = false", lease_seconds=2, **settings)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import AbstractAsyncContextManager
 from glob import glob
 from pathlib import Path
 
@@ -25,9 +26,15 @@ from tests.faults.scenario import Findings, Scale, Scenario
 TTL_SECONDS = 2
 KEYS = 10
 SHIFTS = {"+1h": "+3600", "-1h": "-3600", "2030": "@2030-01-01 00:00:00"}
-PLACES = ("/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1", "/usr/local/lib/faketime/libfaketimeMT.so.1")
+PLACES = (
+    "/usr/lib/*/faketime/libfaketimeMT.so.1",
+    "/usr/lib/faketime/libfaketimeMT.so.1",
+    "/usr/local/lib/faketime/libfaketimeMT.so.1",
+)
 LIBRARY = "LIVEWELL_TEST_FAKETIME"  # a libfaketimeMT.so.1 that is somewhere else
-NO_LIBRARY = f"libfaketime is not installed (apt-get install libfaketime), and {LIBRARY} names none: no clock can be shifted"
+NO_LIBRARY = (
+    f"libfaketime is not installed (apt-get install libfaketime), and {LIBRARY} names none: no clock can be shifted"
+)
 LOST = "SELECT coalesce(sum(n), 0)::integer FROM livewell.warning WHERE what = 'lease lost'"
 BUSY_SHARE_MAX = 0.9
 STEP_SECONDS = 20.0  # more than any two backends may differ by
@@ -112,7 +119,7 @@ async def run_steps(scale: Scale) -> Findings:
     return findings
 
 
-def _fleet(scale: Scale):  # type: ignore[no-untyped-def]  # noqa: ANN202 - what open_refresh_fleet gives
+def _fleet(scale: Scale) -> AbstractAsyncContextManager[RefreshFleet]:
     return open_refresh_fleet(scale, ttl=f"{TTL_SECONDS}s", limits="breaker = false", lease_seconds=2)
 
 

@@ -104,14 +104,14 @@ async def run_certificates(scale: Scale) -> Findings:
     return findings
 
 
-async def _fail_at(
-    market: RefreshFleet, findings: Findings, keys: list[str], place: str, reasons: set[str]
-) -> int:
+async def _fail_at(market: RefreshFleet, findings: Findings, keys: list[str], place: str, reasons: set[str]) -> int:
     """Point the upstream there, demand a key; answers how many failures of these reasons were counted."""
     await _point(market, place)
     before = market.counts()
     reading = await market.app.get("quote", keys[0], max_age=0, wait="20s")
-    findings.check(reading.reason in reasons, f"{place}: the reason is {reading.reason} ({reading.error}), not {reasons}")
+    findings.check(
+        reading.reason in reasons, f"{place}: the reason is {reading.reason} ({reading.error}), not {reasons}"
+    )
     await market.until_quiet(findings)
     after = market.counts()
     _forgive(market)
@@ -120,7 +120,7 @@ async def _fail_at(
 
 async def _point(market: RefreshFleet, place: str) -> None:
     """As an operator whose own settings would allow it; what the workers may do is in theirs."""
-    host = place.split("://")[1].split("/")[0].split(":")[0]
+    host = place.split("://")[1].split("/", maxsplit=1)[0].split(":", maxsplit=1)[0]
     document = {
         "name": "fmp",
         "base_url": place,
@@ -142,7 +142,9 @@ async def _mend(market: RefreshFleet, findings: Findings, keys: list[str]) -> No
     await market.upstream("breaker = false")
     _forgive(market)
     readings = await market.demand(keys)
-    findings.check({one.verdict for one in readings} == {"fresh"}, f"not fresh after the row was mended: {readings[:1]}")
+    findings.check(
+        {one.verdict for one in readings} == {"fresh"}, f"not fresh after the row was mended: {readings[:1]}"
+    )
     await market.until_quiet(findings)
 
 

@@ -68,7 +68,8 @@ async def run_outage(scale: Scale) -> Findings:
         findings.check(counts["connection"] > 0, f"no failure was counted: {dict(counts)}")
         # While nobody answers only probes go out: far fewer than there are keys, and none is logged anywhere but here.
         findings.check(
-            counts["connection"] <= findings.fired * (KEYS // 2 + down_seconds), f"{counts['connection']} calls while down"
+            counts["connection"] <= findings.fired * (KEYS // 2 + down_seconds),
+            f"{counts['connection']} calls while down",
         )
         ruling = market.judge(findings)
         findings.figures = {

@@ -111,7 +111,8 @@ async def run_ghosts(scale: Scale) -> Findings:
             await market.until_fresh(findings, 60)
             # As if the last sign of life was five minutes ago; nothing else is touched, and nobody has swept.
             market.fleet.rows(
-                "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '301 seconds' WHERE id = %s", (session,)
+                "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '301 seconds' WHERE id = %s",
+                (session,),
             )
             findings.fired += 1
             await market.until_quiet(findings)
@@ -126,7 +127,9 @@ async def run_ghosts(scale: Scale) -> Findings:
                 "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '61 seconds' WHERE id = %s", (session,)
             )
             market.fleet.rows("SELECT livewell.sweep_sessions(1000)")
-            left = market.fleet.value("SELECT count(*)::integer FROM livewell.subscription WHERE session_id = %s", (session,))
+            left = market.fleet.value(
+                "SELECT count(*)::integer FROM livewell.subscription WHERE session_id = %s", (session,)
+            )
             findings.check(left == 0, f"{left} subscriptions of a ghost are left after the sweep")
         findings.check(wasted == 0, f"{wasted} calls for nobody")
         market.claims.clear()

@@ -52,17 +52,27 @@ async def run(scale: Scale) -> Findings:
         findings.fired = market.fired(*FAULTS)
         findings.check(market.fired("ok") > 0, "no call was accepted: the secret was never sent")
         findings.check(market.fired("no_key") == 0, "a call came without the secret, or with another")
-        forms = {secret, quote(secret, safe=""), quote(secret), base64.b64encode(secret.encode()).decode(), secret[7:31]}
-        places = {name: str(market.fleet.rows(f"SELECT t::text FROM {name} t")) for (name,) in market.fleet.rows(TABLES)}
+        forms = {
+            secret,
+            quote(secret, safe=""),
+            quote(secret),
+            base64.b64encode(secret.encode()).decode(),
+            secret[7:31],
+        }
+        places = {
+            name: str(market.fleet.rows(f"SELECT t::text FROM {name} t")) for (name,) in market.fleet.rows(TABLES)
+        }
         places["statements"] = str(market.fleet.rows("SELECT query FROM pg_stat_activity"))
         places["simulator's log"] = market.simulator.log.read_text()
         places["readers"] = "\n".join(told)
         for worker in workers:
             places[f"worker {worker.pid}"] = "\n".join(worker.child.lines())
-            places[f"command of {worker.pid}"] = Path(f"/proc/{worker.pid}/cmdline").read_text(encoding="utf-8")
+            places[f"command of {worker.pid}"] = _command(worker.pid)
         leaks = {name: n for name, text in places.items() if (n := sum(text.count(form) for form in forms))}
         findings.check(not leaks, f"the secret is in {leaks}")
-        findings.check(len(places[f"worker {workers[0].pid}"]) > 0, "the worker wrote nothing: there was nothing to look at")
+        findings.check(
+            len(places[f"worker {workers[0].pid}"]) > 0, "the worker wrote nothing: there was nothing to look at"
+        )
         ruling = market.judge(findings)
         findings.figures = {
             "occurrences": sum(leaks.values()),
@@ -82,3 +92,7 @@ async def _suffer(market: RefreshFleet, findings: Findings) -> list[str]:
         told.append(json.dumps([number, repr(reading), reading.error]))
         await market.until_quiet(findings)
     return told
+
+
+def _command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8")
