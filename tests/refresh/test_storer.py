@@ -85,7 +85,7 @@ async def test_two_results_for_one_key_are_stored_one_after_the_other(session: S
     answers = await asyncio.gather(
         storer.store(worker, [first]), storer.store(worker, [{**first, "id": second.id, "fence": second.fence}])
     )
-    assert answers == [[Stored("stored", None)], [Stored("unchanged", None)]]
+    assert list(answers) == [[Stored("stored", None)], [Stored("unchanged", None)]]
 
 
 async def test_a_conflict_is_sent_again_and_is_no_attempt(
