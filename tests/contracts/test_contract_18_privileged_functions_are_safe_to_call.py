@@ -22,7 +22,22 @@ CALLS = {
     "warn": "SELECT livewell.warn('place', 'what', 'a sample')",
     "ensure_history_days": "SELECT livewell.ensure_history_days(40)",
     "drop_history_day": "SELECT livewell.drop_history_day(1)",
+    "open_session": "SELECT livewell.open_session(gen_random_uuid(), 'eve'); SELECT livewell.open_session(id, user_id) FROM livewell.viewer_session",
+    "heartbeat_session": "SELECT livewell.heartbeat_session(id, user_id) FROM livewell.viewer_session",
+    "subscribe": "SELECT livewell.subscribe(id, user_id, '{quote,quote}', '{PARKED,NEW}') FROM livewell.viewer_session",
+    "unsubscribe": "SELECT livewell.unsubscribe(id, user_id, '{quote}', '{NEW}') FROM livewell.viewer_session",
+    "count_viewers": "SELECT livewell.count_viewers('quote', 'PARKED')",
+    "close_session": "SELECT livewell.close_session(id, user_id) FROM livewell.viewer_session",
 }
+# A type, a parked key, and a session that was silent for so long that its heartbeat un-parks.
+VIEWED = """
+INSERT INTO livewell.upstream (name, base_url, definition, version, applied_at) VALUES ('api', 'https://example.com', '{}', 1, now()) ON CONFLICT DO NOTHING;
+INSERT INTO livewell.data_type (name, upstream, ttl, negative_ttl, strategy, rule, calendar, max_source_age, has_source_time, rows_kind, key_pattern, size_estimate, definition, columns, version, applied_at)
+VALUES ('quote', 'api', '1 minute', '1 hour', 'on_demand', 'session', 'XNYS', '15 minutes', true, 'one', '[A-Z]+', 700, '{}', '[]', 1, now()) ON CONFLICT DO NOTHING;
+INSERT INTO livewell.ledger (data_type, key, upstream, status_at, fetched_at, checked_at, source_at) VALUES ('quote', 'PARKED', 'api', now(), now(), now(), now()) ON CONFLICT DO NOTHING;
+INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) VALUES ('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10', now() - interval '4 minutes', now(), 'ann') ON CONFLICT DO NOTHING;
+INSERT INTO livewell.subscription VALUES ('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10', 'quote', 'PARKED', 'ann') ON CONFLICT DO NOTHING;
+"""
 
 
 class Attacker(QueueSession):
@@ -39,11 +54,11 @@ class Attacker(QueueSession):
         # Base types under their short names; the names that are grammar (integer, bigint, boolean) never go through a search path.
         types = self.column(
             "SELECT typname::text FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype = 'b' AND typname !~ '^_' "
-            "AND typname = ANY (ARRAY['text', 'date', 'timestamptz', 'interval', 'regclass', 'name', 'int4', 'int8', 'bool', 'float8', 'jsonb', 'oid'])"
+            "AND typname = ANY (ARRAY['text', 'date', 'timestamptz', 'interval', 'regclass', 'name', 'int4', 'int8', 'bool', 'float8', 'jsonb', 'oid', 'uuid'])"
         )
         functions = self.rows(
             "SELECT DISTINCT p.proname::text, pg_get_function_identity_arguments(p.oid) FROM pg_proc p "
-            "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', 'ensure_history_days', 'drop_history_day')"
+            "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', 'ensure_history_days', 'drop_history_day', 'unpark', 'judge_keys', 'verdict', 'is_stale', 'next_due', 'stale_at', 'heartbeat_session')"
         )
         self.rows(f"SET SESSION AUTHORIZATION {role}")
         self.rows("CREATE TABLE pg_temp.trap_made (x int)")
@@ -77,6 +92,7 @@ def attacker(dsn: str) -> Iterator[Attacker]:
         f"livewell_test_attacker_{secrets.token_hex(4)}"  # roles belong to the whole server, and tests run side by side
     )
     with QueueSession(dsn) as admin:
+        admin.rows(VIEWED)
         admin.rows(f"CREATE ROLE {role} LOGIN IN ROLE livewell_worker")
         try:
             with Attacker(dsn, role) as session:
