@@ -18,7 +18,11 @@ from livewell import Livewell, Settings
 from livewell.errors import OwnershipLost
 from livewell.outbound import Outbound
 from livewell.queue.job import Job
+<<<<<<< HEAD
 from livewell.refresh.refresher import Failure as Unknown
+=======
+from livewell.refresh.fetch import Failure
+>>>>>>> b9414fd928bd018feb72c56e9f9a5be6aceeff03
 from livewell.refresh.refresher import KnownType, Refresher, Wanted
 from livewell.refresh.registry import Registry
 from tests.faults.fleet_app import LOG, note
@@ -33,7 +37,7 @@ look = Registry.look
 
 
 async def _noted(
-    refresher: Refresher, known: KnownType | Unknown, taken: Sequence[tuple[Wanted, Job]]
+    refresher: Refresher, known: KnownType | Failure, taken: Sequence[tuple[Wanted, Job]]
 ) -> list[Exception | None]:
     fence = taken[0][1].claimed.fence
     note("start", fence)
@@ -43,7 +47,7 @@ async def _noted(
 
 
 async def _stubborn(
-    refresher: Refresher, known: KnownType | Unknown, taken: Sequence[tuple[Wanted, Job]]
+    refresher: Refresher, known: KnownType | Failure, taken: Sequence[tuple[Wanted, Job]]
 ) -> list[Exception | None]:
     acting = asyncio.create_task(_noted(refresher, known, taken))
     while not acting.done():

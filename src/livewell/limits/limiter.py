@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -163,11 +162,16 @@ class Limiter:
         limit = _number(said, "x-ratelimit-limit", "ratelimit-limit")
         remaining = _number(said, "x-ratelimit-remaining", "ratelimit-remaining")
         reset = _number(said, "x-ratelimit-reset", "ratelimit-reset")
-        retry = _retry_after(said.get("retry-after"))
-        if limit is None and remaining is None and retry is None:
+        retry = _number(said, "retry-after")
+        until = _instant(said.get("retry-after")) if retry is None else None
+        if limit is None and remaining is None and retry is None and until is None:
             return False
-        if reset is not None and reset > _EPOCH_LIKELY:
-            reset = max(0.0, reset - datetime.now(UTC).timestamp())
+        is_instant = reset is not None and reset > _EPOCH_LIKELY
+        if until is not None or is_instant:
+            # Not by our own clock: it may be wrong, and the limiter lives by the database's.
+            now = float((await self._call("SELECT extract(epoch FROM livewell.now())::float8", ()))[0][0])
+            retry = max(0.0, until - now) if until is not None else retry
+            reset = max(0.0, reset - now) if reset is not None and is_instant else reset
         rows = await self._call(
             "SELECT livewell.observe_limiter(%s, %s, %s, %s, %s, %s)",
             (self.name, credential or "", _whole(limit), _whole(remaining), reset, retry),
@@ -191,15 +195,12 @@ def _number(headers: Mapping[str, str], *names: str) -> float | None:
     return None
 
 
-def _retry_after(text: str | None) -> float | None:
-    """Seconds, or a date."""
+def _instant(text: str | None) -> float | None:
+    """A date, as seconds since 1970."""
     if text is None:
         return None
-    number = _number({"retry-after": text}, "retry-after")
-    if number is not None:
-        return number
     try:
         instant = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
-    return max(0.0, (instant - datetime.now(instant.tzinfo or UTC)).total_seconds()) if instant.tzinfo else None
+    return instant.timestamp() if instant.tzinfo else None

@@ -9,14 +9,14 @@ Can it fail? Yes: with a store_refreshes that commits the value first (a second 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import psycopg
 
-from livewell.db.embedded import EmbeddedServer
 from livewell.errors import DatabaseError
 from tests.faults.database_support import OURS, check_alive, own_server, rounded
 from tests.faults.refresh_fleet import RefreshFleet, open_refresh_fleet
@@ -38,9 +38,10 @@ async def run_crashes(scale: Scale) -> Findings:
     findings, chance = Findings(), scale.random()
     durable = {"fsync": "on", "synchronous_commit": "on", "max_connections": "100"}
     async with (
-        own_server(durable, on_disk=scale.full) as server,
-        _fleet(replace(scale, server=server.dsn), call_timeout_seconds=3) as market,
+        own_server(durable, on_disk=scale.full) as first_life,
+        _fleet(replace(scale, server=first_life.dsn), call_timeout_seconds=3) as market,
     ):
+        server = first_life
         await _begin(market, findings)
         recoveries = []
         for number in range(scale.pick(2, 30)):
@@ -88,10 +89,10 @@ async def run_full_disk(scale: Scale) -> Findings:
             own_server({"fsync": "off", "max_connections": "100"}) as server,
             _fleet(replace(scale, server=server.dsn)) as market,
         ):
-            return await _fill_and_free(scale, market, disk, server)
+            return await _fill_and_free(scale, market, disk)
 
 
-async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path, server: EmbeddedServer) -> Findings:
+async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path) -> Findings:
     findings = Findings()
     await asyncio.to_thread(move_tables, market.fleet, disk)
     await _begin(market, findings)
@@ -125,12 +126,15 @@ async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path, server:
         "reads_with_value_while_full": reads,
         "refusals_logged": len(refused),
         "fresh_again_seconds_max": rounded(max(recoveries, default=None)),
-        "server": server.port > 0,
     }
     return findings
 
 
+<<<<<<< HEAD
 def _fleet(scale: Scale, **settings: object):  # type: ignore[no-untyped-def]
+=======
+def _fleet(scale: Scale, **settings: Any) -> AbstractAsyncContextManager[RefreshFleet]:
+>>>>>>> b9414fd928bd018feb72c56e9f9a5be6aceeff03
     return open_refresh_fleet(scale, types=(), ttl="1s", limits="breaker = false", lease_seconds=2, **settings)
 
 

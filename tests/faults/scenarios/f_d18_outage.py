@@ -55,13 +55,12 @@ async def run_outage(scale: Scale) -> Findings:
         await market.until_fresh(findings, 60)
         recoveries, peaks, down_seconds = [], [], scale.pick(3, 60)
         for _ in range(scale.pick(1, 5)):
-            await market.simulator.kill()
-            findings.fired += 1
-            await asyncio.sleep(down_seconds)
-            verdicts = set(market.look().values())
-            findings.check("fresh" not in verdicts, f"after {down_seconds} s without an upstream: {verdicts}")
-            before = len(market.calls())
-            await market.simulator.restart()
+            async with market.without_upstream():
+                findings.fired += 1
+                await asyncio.sleep(down_seconds)
+                verdicts = set(market.look().values())
+                findings.check("fresh" not in verdicts, f"after {down_seconds} s without an upstream: {verdicts}")
+                before = len(market.calls())
             took = await market.until_fresh(findings, scale.pick(60, 150), anew=True)
             recoveries += [took] if took is not None else []
             peaks.append(busiest_window(calls(market.simulator.log)[before:], WINDOW_SECONDS).calls)

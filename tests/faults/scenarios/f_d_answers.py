@@ -99,6 +99,7 @@ CASES = (
 async def run(case: Case, scale: Scale) -> Findings:
     """Wave after wave: every fault of the code on calls for one key, then on calls for many."""
     findings, chance = Findings(), scale.random()
+    faults = {fault: 1 if fault in SLOW and not scale.full else EACH for fault in case.faults}
     hasty = None if scale.full else SHORT_DEADLINE_SECONDS
     knobs = Knobs(tick_seconds=1, **case.knobs(scale))
     async with open_refresh_fleet(scale, knobs=knobs, deadline_seconds=hasty, types=()) as market:
@@ -108,19 +109,19 @@ async def run(case: Case, scale: Scale) -> Findings:
         market.watch("quote", keys)
         await market.until_fresh(findings, 40)
         for _ in range(scale.pick(1, 20)):
-            await _wave(market, findings, chance, case, keys, scale)
+            await _wave(market, findings, chance, keys, faults)
         await market.apply("quote")  # the endpoint for many keys, too
         for _ in range(scale.pick(1, 20)):
-            await _wave(market, findings, chance, case, keys, scale)
+            await _wave(market, findings, chance, keys, faults)
         await _conclude(market, findings, case, keys, workers)
     return findings
 
 
 async def _wave(
-    market: RefreshFleet, findings: Findings, chance: Random, case: Case, keys: list[str], scale: Scale
+    market: RefreshFleet, findings: Findings, chance: Random, keys: list[str], faults: dict[str, int]
 ) -> None:
-    for fault in case.faults:
-        each = 1 if fault in SLOW and not scale.full else EACH
+    """Each fault, so many times in a row."""
+    for fault, each in faults.items():
         wanted = market.fired(fault) + each
         await market.simulator.next(*[fault] * each)
         for _ in range(TURNS_MAX):

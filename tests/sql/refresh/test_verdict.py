@@ -229,6 +229,14 @@ def test_a_day_has_24_hours_in_every_time_zone(refresh: RefreshSession) -> None:
     assert [one.astimezone(UTC) - checked for one in due] == [DAY] * 3
 
 
+def test_a_check_from_the_future_is_not_believed(refresh: RefreshSession) -> None:
+    """The clock was set back a minute: what was checked before that is stale, not fresh for a minute longer (F-C3)."""
+    ledger = value(NOON)
+    assert refresh.judge("verdict", ledger, NOON - timedelta(seconds=3)) == "fresh"
+    assert refresh.judge("verdict", ledger, NOON - timedelta(seconds=60)) == "stale"
+    assert refresh.judge("is_stale", ledger, NOON - timedelta(seconds=60)) is True
+
+
 # -- no default (contract 13) ----------------------------------------------------------------------------------------
 
 

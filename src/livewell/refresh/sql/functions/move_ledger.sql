@@ -28,7 +28,8 @@ BEGIN
     v_l.status_at := p_now;
 
     IF p_judged IN ('stored', 'corrected', 'unchanged', 'missing') THEN
-        v_l.checked_at := greatest(p_ledger.checked_at, p_checked);
+        -- Never back, unless the clock itself went back: then what is stored lies in the future, and would stand there.
+        v_l.checked_at := greatest(CASE WHEN p_ledger.checked_at <= p_now THEN p_ledger.checked_at END, p_checked);
         v_l.missing := p_judged = 'missing';
         v_l.failures := 0;
         v_l.failing_since := NULL;

@@ -13,7 +13,7 @@ STABLE
 SET search_path = ''
 AS $$
 DECLARE
-    v_stale     boolean := livewell.stale_at(p_type, p_ledger) <= p_now;
+    v_stale     boolean := livewell.is_stale(p_type, p_ledger, p_now);
     v_failing   boolean := coalesce(p_ledger.failures, 0) > 0 OR p_ledger.failing_since IS NOT NULL;
     v_oldest    timestamp with time zone;
     v_open      timestamp with time zone;
