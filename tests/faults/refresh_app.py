@@ -18,11 +18,7 @@ from livewell import Livewell, Settings
 from livewell.errors import OwnershipLost
 from livewell.outbound import Outbound
 from livewell.queue.job import Job
-<<<<<<< HEAD
-from livewell.refresh.refresher import Failure as Unknown
-=======
 from livewell.refresh.fetch import Failure
->>>>>>> b9414fd928bd018feb72c56e9f9a5be6aceeff03
 from livewell.refresh.refresher import KnownType, Refresher, Wanted
 from livewell.refresh.registry import Registry
 from tests.faults.fleet_app import LOG, note

@@ -130,11 +130,7 @@ async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path) -> Find
     return findings
 
 
-<<<<<<< HEAD
-def _fleet(scale: Scale, **settings: object):  # type: ignore[no-untyped-def]
-=======
 def _fleet(scale: Scale, **settings: Any) -> AbstractAsyncContextManager[RefreshFleet]:
->>>>>>> b9414fd928bd018feb72c56e9f9a5be6aceeff03
     return open_refresh_fleet(scale, types=(), ttl="1s", limits="breaker = false", lease_seconds=2, **settings)
 
 
