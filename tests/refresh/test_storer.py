@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,6 +106,26 @@ async def test_a_conflict_is_sent_again_and_is_no_attempt(
     monkeypatch.setattr(storer._link, "call", call)
     assert await storer.store(held["K0"].worker, [entry(session, held["K0"], "K0", 1)]) == [Stored("stored", None)]
     assert session.value("SELECT attempt FROM livewell.job_history") == 1
+
+
+async def test_a_result_that_waited_out_an_outage_has_aged(
+    session: StoreSession, storer: Storer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is as old as its call, not as its last try; seen to fail (a value shown fresh that was not) when the age was taken once."""
+    held = claims(session, 1)
+    real, clock = storer._link.call, [1000.0]
+
+    async def call(query: str, params: Any = ()) -> Any:
+        if clock[0] < 1040:
+            clock[0] += 40
+            raise DatabaseUnavailable("the server is away")
+        return await real(query, params)
+
+    monkeypatch.setattr(storer._link, "call", call)
+    monkeypatch.setattr("livewell.refresh.store.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    await storer.store(held["K0"].worker, [entry(session, held["K0"], "K0", 1) | {"sent": 998.0}])
+    age = session.value("SELECT extract(epoch FROM livewell.now() - checked_at) FROM livewell.ledger")
+    assert 42 <= float(age) < 60
 
 
 async def test_an_unanswered_commit_is_fenced_the_second_time(

@@ -288,7 +288,7 @@ class Refresher:
             "used": counted if first else 0,
             "wire": fetched.wire_bytes if first else 0,
             "decoded": fetched.decoded_bytes if first else 0,
-            "age_seconds": round(max(0.0, time.monotonic() - fetched.sent), 4),
+            "sent": fetched.sent,
         }
         return entry | _told(fetched.results[one.key])
 

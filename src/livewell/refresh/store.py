@@ -160,10 +160,11 @@ class Storer:
             return await self._call(worker, [told | refused])
 
     async def _call(self, worker: int, entries: Sequence[Entry]) -> dict[int, Stored]:
-        document = orjson.dumps(entries).decode()
         for left in reversed(range(_TRIES)):
             try:
-                rows = await self._link.call(_STORE, (worker, document))
+                if left < _TRIES - 1:
+                    await self._link.call("SELECT 1")  # connecting again may take long, and the results age meanwhile
+                rows = await self._link.call(_STORE, (worker, _written(entries)))
                 break
             except (DatabaseConflict, DatabaseUnavailable) as error:
                 if left == 0:
@@ -191,8 +192,15 @@ _IDENTITY = (
     "used",
     "wire",
     "decoded",
-    "age_seconds",
+    "sent",
 )
+
+
+def _written(entries: Sequence[Entry]) -> str:
+    """As JSON, with how long ago each was asked for: told when it is sent, not when it came, for results that waited out an outage have aged."""
+    now = time.monotonic()
+    aged = [{**entry, "age_seconds": round(max(0.0, now - entry.get("sent", now)), 4)} for entry in entries]
+    return orjson.dumps(aged).decode()
 
 
 def _unwritable(error: Exception) -> bool:
