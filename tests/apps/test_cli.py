@@ -211,7 +211,6 @@ def test_wrong_usage_is_one_line_and_ends_with_2(bare: Run, arguments: list[str]
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        (None, "which app? Give it as module:attribute"),
         ("shop", "APP 'shop': write module:attribute, for example shop:app"),
         ("shop.py:app", "APP 'shop.py:app': write module:attribute, for example shop:app"),
         ("./jobs/shop.py", "for example jobs.shop:app"),
@@ -468,7 +467,7 @@ def test_the_app_may_come_from_the_settings(worker: Callable[..., ChildProcess],
     """LIVEWELL_APP instead of the argument, JSON instead of text, Ctrl-C instead of SIGTERM."""
     child = worker("worker", LIVEWELL_APP="shop:app", LIVEWELL_LOG_FORMAT="json")
     started = json.loads(child.wait_for("worker started", timeout=60))
-    assert started["queues"] == ["mail", "slow"]
+    assert started["queues"] == ["mail", "slow", "refresh.*"]
     enqueue(livewell_settings, "welcome", number=8)
     child.wait_for("welcomed 8")
     child.interrupt()

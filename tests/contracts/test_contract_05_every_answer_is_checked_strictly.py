@@ -23,8 +23,8 @@ from livewell.refresh import validate as validation
 from livewell.refresh.definition import Column, TypeDefinition
 from livewell.refresh.document import read_file
 from livewell.refresh.validate import Missing, Rejected, Valid, validate
-from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import NOW
+from tests.support.registry_sql import RegistrySession
 
 SOURCE = Path(livewell.__file__).parent
 MARKET = [

@@ -15,8 +15,8 @@ import pytest
 import livewell
 from livewell.errors import InvalidDefinition
 from livewell.refresh.definition import TypeDefinition
-from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import QUOTE, type_of
+from tests.support.registry_sql import RegistrySession
 
 SOURCE = Path(livewell.__file__).parent
 

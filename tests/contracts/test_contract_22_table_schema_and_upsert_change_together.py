@@ -20,8 +20,8 @@ from livewell.refresh.document import read_file
 from livewell.refresh.drift import Drift, find_drift
 from livewell.refresh.validate import Valid, validate
 from livewell.settings import Settings
-from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import NOW, QUOTE, type_of
+from tests.support.registry_sql import RegistrySession
 from tests.support.variants import changed, source
 
 

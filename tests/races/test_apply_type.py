@@ -17,8 +17,8 @@ from livewell.errors import DatabaseError, LivewellError
 from livewell.refresh import apply as applying
 from livewell.refresh.apply import apply
 from livewell.settings import Settings
-from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import QUOTE, type_of
+from tests.support.registry_sql import RegistrySession
 from tests.support.variants import variant
 
 WIDER = {"pe": {"type": "numeric", "nullable": True}}

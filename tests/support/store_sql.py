@@ -69,7 +69,7 @@ class StoreSession(RefreshSession):
     def take(self, worker: int, calls: int = 100) -> dict[str, LimitedClaim]:
         """Claim refreshes; by key."""
         claims = self.claim_limited(worker, calls, queue=QUEUE, batches={KIND: 50})
-        keys = dict(
+        keys: dict[int, str] = dict(
             self.rows("SELECT id, payload ->> 'key' FROM livewell.job WHERE id = ANY (%s)", [c.id for c in claims])
         )
         return {keys[claim.id]: claim for claim in claims}

@@ -19,8 +19,8 @@ from livewell.refresh.sample import check_sample
 from tests.faults import hostile_definitions as hostile
 from tests.faults.fleet import open_fleet
 from tests.faults.scenario import Findings, Scale
-from tests.support.registry_sql import RegistrySession
 from tests.support.refresh_types import QUOTE, type_of
+from tests.support.registry_sql import RegistrySession
 
 CODE = "F-F1"
 TITLE = "Malicious and broken registry entries"

@@ -239,7 +239,7 @@ def test_a_type_that_changed_under_the_job_is_not_stored_and_due_at_once(store: 
     claim = store.claimed()
     if which == "registry":
         store.rows("UPDATE livewell.data_type SET version = 2")
-    told = value(claim, 1, ago(store, 30), **({"version": 2} if which == "answer" else {}))
+    told = value(claim, 1, ago(store, 30), version=2 if which == "answer" else 1)
     assert store.store(told) == [Answered("type_changed", None)]
     assert store.price() is None
     assert store.ledger("AAPL", "due_at", "fetched_at") == (store.now(), None)

@@ -51,7 +51,7 @@ GRANT SELECT, INSERT, UPDATE ON livewell.viewer TO livewell_worker;
 GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_operate, livewell_readonly;
 GRANT SELECT ON livewell.refresh_count TO livewell_operate, livewell_readonly;
 GRANT EXECUTE ON FUNCTION
-    livewell.store_refreshes, livewell.judge_refresh, livewell.move_ledger, livewell.count_refreshes, livewell.read_through, livewell.refresh_wanted, livewell.spend_cold_read, livewell.refresh_job,
+    livewell.store_refreshes, livewell.judge_refresh, livewell.move_ledger, livewell.count_refreshes, livewell.read_through, livewell.demand_refresh, livewell.refresh_wanted, livewell.spend_cold_read, livewell.refresh_job,
     livewell.read_changes
     TO livewell_worker;
 GRANT EXECUTE ON FUNCTION livewell.read_changes TO livewell_hub;

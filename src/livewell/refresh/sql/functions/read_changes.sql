@@ -18,6 +18,8 @@ DECLARE
     v_type      livewell.data_type;
 BEGIN
     FOR v_type IN SELECT d.* FROM livewell.data_type d WHERE d.name = ANY (p_types) ORDER BY d.name LOOP
+        v_type.definition := NULL;      -- a row that is handed to a function is unpacked each time: without what makes it large
+        v_type.columns := NULL;
         RETURN QUERY
         WITH asked AS (
             SELECT a.key, a.known, a.shown, a.version FROM unnest(p_types, p_keys, p_known, p_verdicts, p_versions) AS a (name, key, known, shown, version) WHERE a.name = v_type.name

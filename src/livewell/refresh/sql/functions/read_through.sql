@@ -6,8 +6,7 @@
 -- demand:      none (fresh enough, or not asked to), queued, waiting (somebody's refresh is on its way), due (dispatch will come to it), missing (the upstream has said so, and is believed), backed_off (it failed; not before
 --              retry_at, whoever asks), parked (not in the plan), paused, cold_budget, bad_key, unknown_type.
 -- Strangers cannot spend the quota: the pattern is checked before anything is written, a known failure or absence is answered without a call, unknown keys have a budget per user, and a key has one job, however many ask.
--- The job is enqueued right here instead of by dispatch, one hop less; while more than c_waiting_max wait in the queue that would gain nothing, so the key becomes due and dispatch puts it in order.
--- Locks: the user's row, then the ledger row; the job's key is inserted without waiting (see enqueue_jobs). A crowd of readers of one key that is on its way takes no lock at all.
+-- Locks: the user's row, then the ledger row (demand_refresh). A crowd of readers of one key that is on its way takes no lock at all.
 CREATE OR REPLACE FUNCTION livewell.read_through(p_type text, p_key text, p_max_age float8 DEFAULT NULL, p_user text DEFAULT NULL, p_cold_max integer DEFAULT 20, p_demand boolean DEFAULT true)
 RETURNS TABLE (demand text, queue text, verdict text, source_at timestamptz, fetched_at timestamptz, checked_at timestamptz, version bigint, status_version bigint, reason text, error text, value jsonb)
 LANGUAGE plpgsql
@@ -16,13 +15,11 @@ SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    c_waiting_max CONSTANT integer := 200;
     v_now       timestamptz := livewell.now();
     v_type      livewell.data_type;
     v_l         livewell.ledger;
     v_queue     text;
     v_paused    boolean;
-    v_answer    text;
 BEGIN
     IF pg_catalog.pg_is_in_recovery() AND p_demand THEN
         RAISE EXCEPTION 'a refresh is demanded on the primary only; this server is a replica' USING ERRCODE = 'LW001';
@@ -33,6 +30,8 @@ BEGIN
         RETURN NEXT;
         RETURN;
     END IF;
+    v_type.definition := NULL;          -- a row that is handed to a function is unpacked each time: without what makes it large
+    v_type.columns := NULL;
     IF NOT livewell.key_fits(v_type.key_pattern, p_key) THEN
         demand := 'bad_key';
         RETURN NEXT;
@@ -56,22 +55,9 @@ BEGIN
         ELSIF v_l.key IS NULL AND p_user IS NOT NULL AND NOT livewell.spend_cold_read(p_user, p_cold_max) THEN
             demand := 'cold_budget';
         ELSE
-            INSERT INTO livewell.ledger (data_type, key, upstream, status_at) SELECT p_type, p_key, v_type.upstream, v_now WHERE v_l.key IS NULL ON CONFLICT DO NOTHING;
-            -- Lock, then look again: whoever was here before us may have stored it, or failed.
-            SELECT l.* INTO v_l FROM livewell.ledger l WHERE l.data_type = p_type AND l.key = p_key FOR NO KEY UPDATE;
-            v_now := livewell.now();
-            demand := livewell.refresh_wanted(v_type, v_l, p_max_age, v_now);
-            IF demand = 'wanted' THEN
-                demand := 'due';
-                IF (SELECT count(*) FROM (SELECT FROM livewell.job j WHERE j.queue = v_queue AND j.state = 'ready' AND j.lost = 0 LIMIT c_waiting_max) w) < c_waiting_max THEN
-                    SELECT coalesce(min(e.answer), 'inserted') INTO v_answer FROM livewell.enqueue_jobs(jsonb_build_array(livewell.refresh_job(v_type, p_key, 0))) AS e;
-                    demand := CASE v_answer WHEN 'inserted' THEN 'queued' WHEN 'vanished' THEN 'due' ELSE 'waiting' END;
-                END IF;
-                -- As dispatch does: out of sight for two minutes, in which the job decides; a key that dispatch is to come to is due now.
-                UPDATE livewell.ledger l
-                SET demanded_at = v_now, wanted_at = v_now, due_at = CASE demand WHEN 'due' THEN v_now ELSE v_now + interval '2 minutes' END
-                WHERE l.data_type = p_type AND l.key = p_key;
-            END IF;
+            demand := livewell.demand_refresh(v_type, p_key, p_max_age);
+            -- Whoever was here before us may have stored it, or failed, while we waited for the row.
+            SELECT l.* INTO v_l FROM livewell.ledger l WHERE l.data_type = p_type AND l.key = p_key;
         END IF;
     END IF;
 

@@ -1,18 +1,21 @@
 -- The job that refreshes a key, as enqueue_jobs takes it.
 --
 -- Called by: read_through.
--- One per key (unique_key, raised to the better lane); never two calls at once for one key of an upstream (group_key); keys of a type with a batch endpoint may share a call (call_key).
+-- One per key (unique_key, raised to the better lane); never two calls at once for one key of an upstream (group_key); keys of a type with a batch endpoint may share a call (call_key): as many
+-- numbers in a row as a call may have keys give the same one, so a call never has more.
 -- units: what its answer is expected to weigh: as measured, until then as the type's file says.
 CREATE OR REPLACE FUNCTION livewell.refresh_job(p_type livewell.data_type, p_key text, p_lane integer)
 RETURNS jsonb
 LANGUAGE plpgsql
 SET search_path = ''
 AS $$
+DECLARE
+    v_id bigint := nextval('livewell.job_id_seq');      -- the first of a block of 64
 BEGIN
     RETURN jsonb_build_object(
-        'id', nextval('livewell.job_id_seq'), 'queue', 'refresh.' || p_type.upstream || coalesce('.' || p_type.pool, ''), 'kind', 'livewell.refresh', 'lane', p_lane, 'max_attempts', 4,
+        'id', v_id, 'queue', 'refresh.' || p_type.upstream || coalesce('.' || p_type.pool, ''), 'kind', 'livewell.refresh', 'lane', p_lane, 'max_attempts', 4,
         'payload', jsonb_build_object('type', p_type.name, 'key', p_key, 'version', p_type.version),
-        'unique_key', p_type.name || ':' || p_key, 'policy', 'raise', 'group_key', p_key, 'call_key', p_type.name || CASE WHEN p_type.keys_max > 1 THEN '#read' ELSE ':' || p_key END,
+        'unique_key', p_type.name || ':' || p_key, 'policy', 'raise', 'group_key', p_key, 'call_key', p_type.name || CASE WHEN p_type.keys_max > 1 THEN '#' || v_id / 64 / p_type.keys_max ELSE ':' || p_key END,
         'units', coalesce((SELECT ceil(e.units)::bigint FROM livewell.limiter_estimate e WHERE e.limiter = p_type.upstream AND e.kind = 'livewell.refresh:' || p_type.name), p_type.size_estimate));
 END
 $$;
