@@ -34,7 +34,7 @@ def _measure(lab: Lab) -> Figures:
     ):
         worker.wait_ready()
         worker.tell("go")
-        samples = ask(SYSTEM, "watch", database.dsn, keys=keys, gap_seconds=_GAP_SECONDS)["samples"]
+        samples = ask(SYSTEM, "watch", database.dsn, symbols=len(keys), gap_seconds=_GAP_SECONDS)["samples"]
         worker.tell("stop")
         worker.answer()
         with psycopg.connect(database.dsn) as connection:
