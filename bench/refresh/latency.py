@@ -34,7 +34,7 @@ def _measure(lab: Lab) -> Figures:
     ):
         worker.wait_ready()
         worker.tell("go")
-        samples = ask(SYSTEM, "watch", database.dsn, keys=keys, gap_seconds=_GAP_SECONDS)["samples"]
+        samples = ask(SYSTEM, "watch", database.dsn, symbols=len(keys), gap_seconds=_GAP_SECONDS)["samples"]
         worker.tell("stop")
         worker.answer()
         with psycopg.connect(database.dsn) as connection:
@@ -45,7 +45,7 @@ def _measure(lab: Lab) -> Figures:
     waits = [1000 * (sample["seen"] - sample["asked"]) for sample in samples[_WARM_UP:]]
     cuts = statistics.quantiles(waits, n=100, method="inclusive") if len(waits) > 1 else waits * 99
     stages = [_stages(sample, job, received) for sample, job in zip(samples, jobs, strict=True)][_WARM_UP:]
-    return {"p50_ms": cuts[49], "p99_ms": cuts[98], "slowest_ms": max(waits)} | {
+    return {"p50_ms": cuts[49], "p99_ms": cuts[98], "fastest_ms": min(waits), "slowest_ms": max(waits)} | {
         f"stage_{name}_ms": statistics.median(one[place] for one in stages) for place, name in enumerate(_STAGES)
     }
 

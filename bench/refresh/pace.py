@@ -95,7 +95,7 @@ def _server_cpu_seconds(database: Database) -> float:
 def _measure_bare(lab: Lab, together: int) -> Figures:
     keys = _keys(lab, together)
     with lab.simulator(symbols=len(keys)) as simulator:
-        answer = ask(SYSTEM, "bare", "", keys=keys, together=together, url=simulator.url)
+        answer = ask(SYSTEM, "bare", "", symbols=len(keys), together=together, url=simulator.url)
     return {"refreshes_per_second": answer["refreshes_per_second"]}
 
 
