@@ -33,10 +33,6 @@ STATEMENTS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH ", "ALTER ", "CR
 # Each with its reason; one that is no longer needed fails too.
 EXCEPTIONS = {
     (
-        "no instant is made in Python",
-        "limits/limiter.py",
-    ): "an upstream's own date becomes a number of seconds; it is compared with nothing that is stored",
-    (
         "no statement is put together",
         "db/embedded/cluster.py",
     ): "the name is a constant of that file, and CREATE DATABASE takes no parameter",

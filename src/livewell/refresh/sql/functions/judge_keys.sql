@@ -18,7 +18,7 @@ BEGIN
     RETURN QUERY
     WITH rules AS MATERIALIZED (
         -- Without what makes it large, once per type: a row that is handed to a function is unpacked each time (1 ms of a shipped type).
-        SELECT d.name, jsonb_populate_record(d, '{"definition": {}, "columns": []}') AS rule FROM livewell.data_type d WHERE d.name = ANY (p_types)
+        SELECT jsonb_populate_record(d, '{"definition": {}, "columns": []}') AS rule, d.name FROM livewell.data_type d WHERE d.name = ANY (p_types)
     )
     SELECT g.type, g.key, g.answer, CASE WHEN t.name IS NULL THEN 'stale' ELSE livewell.verdict(t.rule, l, p_now) END,
            g.answer = 'subscribed' AND t.name IS NOT NULL AND livewell.is_stale(t.rule, l, p_now) AND coalesce(l.retry_at <= p_now, true),

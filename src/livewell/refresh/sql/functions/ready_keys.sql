@@ -21,7 +21,7 @@ BEGIN
     BEGIN
         -- Who waits for a read-through may have asked for a younger value than the time to live gives.
         WITH rules AS MATERIALIZED (
-            SELECT d.name, jsonb_populate_record(d, '{"definition": {}, "columns": []}') AS rule FROM livewell.data_type d WHERE d.name = ANY (p_types)        -- see judge_keys
+            SELECT jsonb_populate_record(d, '{"definition": {}, "columns": []}') AS rule, d.name FROM livewell.data_type d WHERE d.name = ANY (p_types)        -- see judge_keys
         )
         SELECT array_agg(c.ready ORDER BY c.place), array_agg(CASE WHEN NOT c.ready THEN livewell.next_due(c.rule, c.ledger, p_now) END ORDER BY c.place)
         INTO v_ready, v_dues FROM (

@@ -41,7 +41,7 @@ BEGIN
     ORDER BY l.data_type, l.key FOR KEY SHARE OF l;
     FOR v_row IN
         WITH rules AS MATERIALIZED (
-            SELECT d.name, jsonb_populate_record(d, '{"definition": {}, "columns": []}') AS rule FROM livewell.data_type d WHERE d.name = ANY (p_types)        -- see judge_keys
+            SELECT jsonb_populate_record(d, '{"definition": {}, "columns": []}') AS rule, d.name FROM livewell.data_type d WHERE d.name = ANY (p_types)        -- see judge_keys
         )
         SELECT l.data_type, l.key, t.rule, l AS ledger
         FROM (SELECT DISTINCT u.type, u.key FROM unnest(p_types, p_keys) AS u (type, key)) g
