@@ -3,7 +3,7 @@
 F-A1: the calls of the dead are charged, their keys are fetched by somebody else after about a lease, and no limit is broken meanwhile. F-A2: the zombies have an old answer in their hands and are `stubborn`:
 they ignore that they were cancelled and store it. Each is told that it is fenced, and the newer value stands.
 
-Can it fail? Yes: with a store that looks for the id of a job alone, zombies store and the judge finds older over newer; with recover_jobs doing nothing, the keys of the dead stay stale.
+What happens without the fence, and without the lock on the ledger: tests/races/test_store.py, where both are taken away.
 """
 
 from __future__ import annotations

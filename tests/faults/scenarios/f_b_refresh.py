@@ -3,7 +3,7 @@
 A value, its ledger row, the counters and the end of its job are of one transaction: whichever statement it was that the backend died in, all of them are there or none. Triggers write down which transaction wrote
 which row; job_history shows its own (xmin). While the disk is full readers are served what there is, called stale when it is; when there is room again everything is fresh again by itself.
 
-Can it fail? Yes: with a store_refreshes that commits the value first (a second call for the job's end), the ledger and the history have other transactions than the rows: torn.
+Can it fail? Yes: tests/faults/test_refresh_judge.py shows that a row, a version or a counter that was written alone is found.
 """
 
 from __future__ import annotations
