@@ -98,7 +98,7 @@ async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path) -> Find
     reads, recoveries = 0, []
     for _ in range(scale.pick(1, 10)):
         await asyncio.to_thread(fill, disk)
-        for _ in range(scale.pick(25, 100)):
+        for _ in range(scale.pick(15, 100)):
             # A read that would demand a refresh cannot write that down; what there is is given all the same.
             reading = await market.app.get("quote", market.watched[0][1])
             findings.check(reading.value is not None, "a reader got nothing while the disk was full")

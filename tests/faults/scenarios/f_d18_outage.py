@@ -22,7 +22,7 @@ from tests.faults.scenario import Findings, Scale, Scenario
 RATE, WINDOW_SECONDS = 20, 1.0
 LIMITS = (
     f'rate = "{RATE}/s"\nreserve = "0%"\n'
-    'breaker = { failures = 5, share = 0.2, within = "1m", in_row = 3, open_for = "1s", open_max = "10s" }'
+    'breaker = { failures = 5, share = 0.2, within = "1m", in_row = 3, open_for = "1s", open_max = "2s" }'
 )
 KEYS = 30
 HOSTILE = (

@@ -23,7 +23,7 @@ PAIRS_MAX = 500
 SUBSCRIBE = "SELECT answer, count(*)::integer FROM livewell.subscribe(%s, %s, %s, %s) GROUP BY answer"
 BEATS = """
 CREATE TABLE public.beat (n bigserial);
-CREATE FUNCTION public.note_beat() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO public.beat DEFAULT VALUES; RETURN NULL; END';
+CREATE FUNCTION public.note_beat() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN INSERT INTO public.beat DEFAULT VALUES; RETURN NULL; END';
 CREATE TRIGGER note_beat AFTER UPDATE ON livewell.viewer_session FOR EACH ROW EXECUTE FUNCTION public.note_beat()
 """
 WAL = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
@@ -32,14 +32,16 @@ WAL = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
 async def run_greed(scale: Scale) -> Findings:
     """One user, many sessions, far more keys than anybody may have."""
     findings = Findings()
-    async with open_refresh_fleet(scale, types=("quote", "profile"), limits='breaker = false\nrate = "50/s"') as market:
+    async with open_refresh_fleet(
+        scale, types=("quote", "profile"), limits='breaker = false\nrate = "200/s"'
+    ) as market:
         await market.workers(1)
         quiet = market.symbols(3)
         market.watch("quote", quiet, user="quiet")
         await market.until_fresh(findings, 60)
         before = await _latencies(market, quiet, scale.pick(5, 100))
         answers: dict[str, int] = {}
-        asked = scale.pick(3_000, 10_000)
+        asked = scale.pick(2_000, 10_000)
         for start in range(0, asked, PAIRS_MAX):
             session = str(uuid.uuid4())
             market.fleet.rows("SELECT livewell.open_session(%s, 'greedy')", (session,))
