@@ -94,7 +94,7 @@ async def test_a_table_in_use_is_altered_when_it_is_free(
             if len(tries) == 2:
                 reader.rows("COMMIT")
 
-        monkeypatch.setattr(applying.asyncio, "sleep", pause)
+        monkeypatch.setattr("livewell.refresh.apply.asyncio.sleep", pause)
         done = await _apply(livewell_dsn)
 
     assert (done.outcome, len(tries)) == ("changed", 2)
