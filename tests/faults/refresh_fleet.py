@@ -56,9 +56,9 @@ CONFIRMING = ("ok", "not_modified", "added_field", "stale_answer", "slow_drip", 
 TRAIL = """
 CREATE TABLE public.stored (n bigserial, xid text DEFAULT pg_current_xact_id()::text, data_type text, key text, row jsonb, at timestamptz DEFAULT clock_timestamp());
 CREATE TABLE public.moved (n bigserial, xid text DEFAULT pg_current_xact_id()::text, data_type text, key text, version bigint, source_at timestamptz, checked_at timestamptz, confirmed boolean);
-CREATE FUNCTION public.note_stored() RETURNS trigger LANGUAGE plpgsql AS
+CREATE FUNCTION public.note_stored() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
     'BEGIN INSERT INTO public.stored (data_type, key, row) VALUES (TG_TABLE_NAME, NEW.key, to_jsonb(NEW)); RETURN NULL; END';
-CREATE FUNCTION public.note_moved() RETURNS trigger LANGUAGE plpgsql AS
+CREATE FUNCTION public.note_moved() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
     'BEGIN INSERT INTO public.moved (data_type, key, version, source_at, checked_at, confirmed)
      VALUES (NEW.data_type, NEW.key, NEW.version, NEW.source_at, NEW.checked_at, OLD.checked_at IS DISTINCT FROM NEW.checked_at); RETURN NULL; END';
 CREATE TRIGGER note_moved AFTER UPDATE ON livewell.ledger FOR EACH ROW

@@ -28,7 +28,7 @@ log = structlog.get_logger("livewell.changes")
 CHANGED = "refresh.changed"
 Key = tuple[str, str]
 
-_READ = "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value FROM livewell.read_changes(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[])"
+READ = "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value FROM livewell.read_changes(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[])"
 _PAGE = 1000
 _GAP_SECONDS = 0.005  # between two reads, at least
 _FAILED_SECONDS = 1.0
@@ -155,7 +155,7 @@ class Changes:
         while page := list(islice(waiting, _PAGE)):
             known = [self._known.get(key) for key in page]
             rows = await self._database.call(
-                _READ,
+                READ,
                 (
                     [kind for kind, _ in page],
                     [key for _, key in page],

@@ -19,6 +19,7 @@ from livewell.db import Database
 from livewell.duration import Duration, seconds
 from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
 from livewell.queue.nudge import Nudger
+from livewell.refresh.changes import READ as _READ
 from livewell.refresh.changes import Changes, Follower
 from livewell.refresh.reading import Reading, reading_of
 from livewell.refresh.registry import Registry
@@ -27,6 +28,8 @@ from livewell.refresh.viewers import DUE, UnknownSession, Viewers
 log = structlog.get_logger("livewell.watch")
 
 _GET = "SELECT demand, queue, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value FROM livewell.read_through(%s, %s, %s, %s, %s)"
+_DISK_FULL = "53100"
+_WARN_SECONDS = 60.0
 _DEMANDS = ("queued", "waiting", "due")
 _WAIT_SECONDS_MAX = 300.0
 _KEY_BYTES_MAX = 200
@@ -60,6 +63,7 @@ class Reads:
         self._registry = Registry(database.call)
         self._viewers = Viewers(database, nudger)
         self.changes = Changes(database, nudger)
+        self._warn_at = 0.0
 
     async def close(self) -> None:
         """End what follows changes."""
@@ -97,7 +101,12 @@ class Reads:
     async def read_through(self, kind: str, key: str, age: float | None = None, user: str | None = None) -> Read:
         """One round trip: what there is, and a demand if that is not fresh enough."""
         _check_key(key)
-        rows = await self._database.call(_GET, (kind, key, age, user, self._settings.cold_reads_max))
+        try:
+            rows = await self._database.call(_GET, (kind, key, age, user, self._settings.cold_reads_max))
+        except DatabaseError as error:
+            if error.sqlstate != _DISK_FULL:
+                raise
+            return await self._read_alone(kind, key)
         demand, queue, *row = rows[0]
         if demand == "unknown_type":
             raise UnknownType(f'type "{kind[:60]}" is not in the registry; see: livewell types list')
@@ -108,6 +117,16 @@ class Reads:
         elif demand == "due":
             self._nudger.nudge(DUE)
         return Read(reading_of(kind, key, row), demand)
+
+    async def _read_alone(self, kind: str, key: str) -> Read:
+        """What there is, with its true verdict, where a demand cannot be written down: a full disk is no reason to show nothing."""
+        if time.monotonic() >= self._warn_at:
+            self._warn_at = time.monotonic() + _WARN_SECONDS
+            log.warning("the disk of the database is full: what is stale cannot be asked for", type=kind)
+        rows = await self._database.call(_READ, ([kind], [key], [-1], [None], [-1]))
+        if not rows:
+            raise UnknownType(f'type "{kind[:60]}" is not in the registry; see: livewell types list')
+        return Read(reading_of(kind, key, rows[0][2:]), "unwritable")
 
     # -- watch -------------------------------------------------------------------------------------------------------
 

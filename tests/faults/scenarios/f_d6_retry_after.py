@@ -3,7 +3,7 @@
 One call meets the wall; from then on readers demand every key of two workers, and none of them calls before the time that was asked for (or, where none was, before our own back-off). The wait is
 capped at a day, costs no attempt, and ends: the value comes by itself. What was huge is ended by an operator's hand, who clears the limiter.
 
-Can it fail? Yes: with observe_limiter doing nothing, the jobs that wait in the queue and those that are demanded anew call at once.
+Can it fail? Yes: with an observe_limiter that writes no silence down, every kind of wall is found unheard.
 """
 
 from __future__ import annotations

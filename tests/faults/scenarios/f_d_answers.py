@@ -3,8 +3,8 @@
 Every key has a value. Readers demand keys anew while the simulator spoils some of the answers, alone and in calls for many keys. Every spoilt answer is counted with its own reason; it moves neither the
 value nor the check time of its key (false-fresh 0, counted: a key is confirmed no more often than something true was served for it); and no key is frozen by it: the next good answer is stored.
 
-Can it fail? Yes: with a validate that takes a missing field for NULL, F-D17 stores what was never served; with judge_refresh blind to the source's time, F-D10 stores older over newer; with a
-move_ledger that sets checked_at on every answer, false-fresh is as high as the number of faults.
+Can it fail? Yes: with a move_ledger that sets checked_at on every answer, F-D2 finds keys confirmed more often than anything true was served; with judge_refresh blind to the source's time, F-D10 finds 4
+answers that nobody counted and values that are not the newest served. What a lenient validate lets through: contract 5.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 F-E6: the cap holds in SQL, whatever the number of sessions, and a quiet client's key is refreshed meanwhile. F-E7: heartbeats are written once a second at most, so spam costs nearly no WAL. F-E8: a session that was
 not heard of for five minutes counts for nothing, swept or not: the simulator gets no call for it, and the sweep takes its rows.
 
-Can it fail? Yes: with a subscribe that does not count under the viewer's lock the cap is passed; with a heartbeat that always writes, one row version per heartbeat; with a count_viewers that does not look at
-seen_at, ghosts cost calls for ever.
+Can it fail? Yes: with a subscribe that lets everything in the cap is passed; a heartbeat that always writes is found; with a due check that does not look at seen_at, ghosts cost calls for ever.
 """
 
 from __future__ import annotations
@@ -22,20 +21,27 @@ from tests.faults.scenario import Findings, Scale, Scenario
 CAP = 1000
 PAIRS_MAX = 500
 SUBSCRIBE = "SELECT answer, count(*)::integer FROM livewell.subscribe(%s, %s, %s, %s) GROUP BY answer"
+BEATS = """
+CREATE TABLE public.beat (n bigserial);
+CREATE FUNCTION public.note_beat() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN INSERT INTO public.beat DEFAULT VALUES; RETURN NULL; END';
+CREATE TRIGGER note_beat AFTER UPDATE ON livewell.viewer_session FOR EACH ROW EXECUTE FUNCTION public.note_beat()
+"""
 WAL = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
 
 
 async def run_greed(scale: Scale) -> Findings:
     """One user, many sessions, far more keys than anybody may have."""
     findings = Findings()
-    async with open_refresh_fleet(scale, types=("quote", "profile"), limits='breaker = false\nrate = "50/s"') as market:
+    async with open_refresh_fleet(
+        scale, types=("quote", "profile"), limits='breaker = false\nrate = "200/s"'
+    ) as market:
         await market.workers(1)
         quiet = market.symbols(3)
         market.watch("quote", quiet, user="quiet")
         await market.until_fresh(findings, 60)
         before = await _latencies(market, quiet, scale.pick(5, 100))
         answers: dict[str, int] = {}
-        asked = scale.pick(3_000, 10_000)
+        asked = scale.pick(2_000, 10_000)
         for start in range(0, asked, PAIRS_MAX):
             session = str(uuid.uuid4())
             market.fleet.rows("SELECT livewell.open_session(%s, 'greedy')", (session,))
@@ -74,27 +80,24 @@ async def run_spam(scale: Scale) -> Findings:
     findings = Findings()
     async with open_refresh_fleet(scale) as market:
         session = market.watch("quote", market.symbols(2), user="eager")
+        market.fleet.rows(BEATS)
         beats, seconds = 0, scale.pick(2, 30)
-        version = "SELECT xmin::text FROM livewell.viewer_session WHERE id = %s"
-        versions = {market.fleet.value(version, (session,))}
         with psycopg.connect(market.fleet.dsn, autocommit=True) as client:
             wal, begun = market.fleet.value(WAL), time.monotonic()
             while time.monotonic() - begun < seconds:
-                for _ in range(200):
+                for _ in range(100):
                     client.execute("SELECT livewell.heartbeat_session(%s, 'eager')", (session,))
-                beats += 200
-                versions.add(market.fleet.value(version, (session,)))
+                beats += 100
                 await asyncio.sleep(0)
             elapsed, wal = time.monotonic() - begun, market.fleet.value(WAL) - wal
         findings.fired = beats
-        # One write a second; a turn of 200 may see several of them as one, never one as several.
-        findings.check(len(versions) <= elapsed + 2, f"{len(versions)} versions of the row in {elapsed:.1f} s")
-        findings.check(wal < 200 * beats, f"{wal:,} bytes of WAL for {beats} heartbeats")
+        written = market.fleet.value("SELECT count(*)::integer FROM public.beat")
+        findings.check(written <= elapsed + 2, f"{written} of {beats} heartbeats in {elapsed:.1f} s were written")
         findings.figures = {
             "heartbeats": beats,
-            "row_versions": len(versions),
+            "written": written,
             "seconds": round(elapsed, 1),
-            "wal_bytes_per_second": round(int(wal) / elapsed),
+            "wal_bytes_per_second": round(int(wal) / elapsed),  # of the whole server: others may write too
         }
     return findings
 
