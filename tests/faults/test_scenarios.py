@@ -1,4 +1,4 @@
-"""The short form of every fault scenario: its fault fires, and nothing is violated."""
+"""The short form of the fault scenarios: its fault fires, and nothing is violated."""
 
 import secrets
 from pathlib import Path
@@ -7,8 +7,28 @@ import pytest
 
 from tests.faults.scenario import Scale, Scenario, scenarios
 
+# Each starts a market of its own, ten seconds and more: here a sample is enough, the campaign runs them all.
+CAMPAIGN_ONLY = {
+    "F-D3",
+    "F-D4",
+    "F-D5",
+    "F-D9",
+    "F-D11",
+    "F-D12",
+    "F-D13",
+    "F-D14",
+    "F-D18",
+    "F-B1-refresh",
+    "F-B8-refresh",
+    "F-C1",
+    "F-C2",
+    "F-C3",
+    "F-A1-refresh",
+}
+HERE = [scenario for scenario in scenarios() if scenario.code not in CAMPAIGN_ONLY]
 
-@pytest.mark.parametrize("scenario", list(scenarios()), ids=lambda scenario: scenario.code)
+
+@pytest.mark.parametrize("scenario", HERE, ids=lambda scenario: scenario.code)
 async def test_nothing_is_violated(
     scenario: Scenario, livewell_server: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
