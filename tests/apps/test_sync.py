@@ -430,7 +430,7 @@ def script(dsn: str, source: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "DATABASE_URL": dsn},
         capture_output=True,
         text=True,
-        timeout=40,
+        timeout=120,
         check=False,
     )
     # On a busy machine asyncio's debug mode remarks on callbacks that took long.
