@@ -26,7 +26,7 @@ BEGIN
         SELECT array_agg(c.ready ORDER BY c.place), array_agg(CASE WHEN NOT c.ready THEN livewell.next_due(c.rule, c.ledger, p_now) END ORDER BY c.place)
         INTO v_ready, v_dues FROM (
             SELECT g.place, t.rule, l AS ledger, l.due_at <= p_now AND coalesce(l.retry_at <= p_now, true)
-                   AND (livewell.stale_at(t.rule, l) <= p_now OR coalesce(l.demanded_at > p_now - interval '1 minute' AND l.checked_at < l.demanded_at, false)) AS ready
+                   AND (livewell.is_stale(t.rule, l, p_now) OR coalesce(l.demanded_at > p_now - interval '1 minute' AND l.checked_at < l.demanded_at, false)) AS ready
             FROM unnest(p_types, p_keys) WITH ORDINALITY AS g (name, key, place) LEFT JOIN rules t ON t.name = g.name LEFT JOIN livewell.ledger l ON l.data_type = g.name AND l.key = g.key
             OFFSET 0) c;        -- so that the rule is computed once
     EXCEPTION WHEN others THEN

@@ -15,7 +15,7 @@ BEGIN
         RETURN 'missing';
     END IF;
     IF p_ledger.fetched_at IS NOT NULL AND NOT p_ledger.missing
-       AND (CASE WHEN p_max_age IS NULL THEN livewell.stale_at(p_type, p_ledger) > p_now ELSE p_ledger.checked_at > p_now - greatest(p_max_age, 0) * interval '1 second' END) THEN
+       AND (CASE WHEN p_max_age IS NULL THEN NOT livewell.is_stale(p_type, p_ledger, p_now) ELSE p_ledger.checked_at > p_now - greatest(p_max_age, 0) * interval '1 second' END) THEN
         RETURN 'none';
     END IF;
     RETURN CASE WHEN p_ledger.retry_at > p_now THEN 'backed_off' ELSE 'wanted' END;
