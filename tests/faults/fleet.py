@@ -254,6 +254,8 @@ class Fleet:
                 "SELECT kind, state::text, lost, count(*)::integer FROM livewell.job GROUP BY 1, 2, 3 LIMIT 5"
             )
             findings.check(False, f"not done {seconds:g} s after the last fault: {self.live()} jobs are left: {left}")
+            for worker in self.children:
+                findings.check(False, worker.child.describe(12))
         return took
 
     def audit(self, findings: Findings, *, dead: Iterable[int] = ()) -> Tally:

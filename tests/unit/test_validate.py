@@ -142,6 +142,7 @@ def test_the_content_type_is_looked_at_first(content_type: str | None, expected:
         ({"volume": -0.5}, Reason.OUT_OF_BOUNDS),
         ({"name": "x" * 301}, Reason.OUT_OF_BOUNDS),
         ({"timestamp": 2**63}, Reason.OUT_OF_BOUNDS),
+        ({"timestamp": 1e28}, Reason.OUT_OF_BOUNDS),  # more digits than a Decimal divides
         ({"symbol": "MSFT"}, Reason.WRONG_KEY),
         ({"symbol": "aapl"}, Reason.WRONG_KEY),
         ({"symbol": None}, Reason.WRONG_KEY),

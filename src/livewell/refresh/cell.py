@@ -97,7 +97,7 @@ def _integer(column: Column) -> Convert:
     limit = _INTEGER[column.type]
 
     def convert(value: object) -> JSON:
-        if not _is_number(value) or (type(value) is Decimal and value % 1):
+        if not _is_number(value) or (type(value) is Decimal and value.to_integral_value() != value):
             raise _wrong(column, value, f"but the column says {column.type}")
         number = int(value)  # type: ignore[call-overload] # _is_number has looked
         if not -limit <= number < limit:

@@ -125,7 +125,7 @@ def _number(table: Table, option: str, value: object, *, whole: bool) -> Decimal
     digits = (
         0 if number is None or not number.is_finite() else max(abs(number.adjusted()), len(number.as_tuple().digits))
     )
-    if number is None or not number.is_finite() or digits > 300 or (whole and (number % 1 or digits > 18)):
+    if number is None or not number.is_finite() or digits > 300 or (whole and (digits > 18 or number % 1)):
         table.wrong(option, value, f"a {'whole ' if whole else ''}number is allowed")
     return number
 

@@ -45,6 +45,7 @@ CHANGED = "refresh.changed"
 _KEYS_MAX = 1000  # of one call, whatever a type says
 _TIMEOUT_SECONDS = 60.0  # a call has 10, and an outage of the database is waited out for a while
 _LOOK_SECONDS = 5.0
+_FIRST_LOOK_SECONDS = 0.2  # until the database has answered once, nothing is fetched
 _OBSERVE_SECONDS = 1.0  # an upstream that states its limits with every answer is listened to this often
 _VALIDATORS_MAX = 20_000
 _ALONE_SECONDS = 3600.0  # a batch endpoint that was refused is not tried again for so long
@@ -107,8 +108,10 @@ class Refresher:
             async with self._outbound:
                 while True:
                     await self._look()
-                    self._ready.set()
-                    await asyncio.sleep(_LOOK_SECONDS * random.uniform(0.9, 1.1))  # noqa: S311 - jitter
+                    if self._clock.known:
+                        self._ready.set()
+                    pause = _LOOK_SECONDS if self._clock.known else _FIRST_LOOK_SECONDS
+                    await asyncio.sleep(pause * random.uniform(0.9, 1.1))  # noqa: S311 - jitter
         finally:
             await self._storer.close()
 
@@ -117,8 +120,6 @@ class Refresher:
             self._clock.set((await self._database.call("SELECT livewell.now()"))[0][0])
         except DatabaseError as error:
             log.warning("cannot ask for the time", error=str(error))
-            if not self._clock.known:
-                raise
 
     async def refresh(self, wanted: list[Wanted], jobs: list[Job]) -> list[Exception | None]:
         """One call for the keys of one type; an outcome for each job."""
