@@ -111,7 +111,7 @@ class Livewell:
         rate: str | None = None,
         burst: int = 10,
         reserve: float | str = 0.1,
-        permit: float | str = 1.0,
+        permit: float | str | None = None,
         budget: str | None = None,
         budget_resets: str | None = None,
         budget_stop: float | str = 0.95,
@@ -125,7 +125,7 @@ class Livewell:
         """State the limits of an outside resource, for the queues that name it: `app.limiter("fmp", rate="300/min", budget="20GB/30d")`.
 
         rate: calls in any such window, as the receiver counts them; burst of them may go at once, and reserve is the share that only lane 0 may use. permit: how long
-        after its claim was sent a call may still be made. budget: bytes, calls or tokens, rolling ("20GB/30d") or by the day ("5000 calls/day", budget_resets="17:00 America/New_York");
+        after its claim was sent a call may still be made (a sixtieth of the window, 0.25 to 1 s). budget: bytes, calls or tokens, rolling ("20GB/30d") or by the day ("5000 calls/day", budget_resets="17:00 America/New_York");
         everything stops at budget_stop of it, lane 1 at budget_background_stop; estimate is what a call of an unknown kind is taken to use. concurrency: calls at once; per_key: jobs at once
         with one group key. Rate, budget and breaker are kept for each of the credentials.
         """
@@ -224,6 +224,8 @@ class Livewell:
             await self._reads.close()
         if self._nudger is not None:
             await self._nudger.close()
+        if self._enqueuer is not None:
+            await self._enqueuer.close()
         if self._database is not None:
             await self._database.close()
         self._database = self._enqueuer = self._nudger = self._reads = None

@@ -1,4 +1,4 @@
-"""Contract 10: claims and registrations refuse to run on a replica, on a real one (R28).
+"""Contract 10: claims, registrations and verdicts refuse to run on a replica, on a real one (R28).
 
 Broken once, and kept broken below: without its own look at pg_is_in_recovery() the refusal is only Postgres's "cannot execute … in a read-only transaction",
 which says nothing about what to do. The last wall stands by construction: a replica cannot write.
@@ -66,6 +66,7 @@ REFRESHES = {
     "due": "SELECT * FROM livewell.dispatch_due('refresh.due', %s, 'fmp')",
     "scheduled": "SELECT * FROM livewell.dispatch_scheduled('refresh.due', %s, 'quote', NULL)",
     "store": "SELECT * FROM livewell.store_refreshes(%s, '[]')",
+    "verdict": "SELECT livewell.verdict(NULL::livewell.data_type, NULL::livewell.ledger, to_timestamp(%s))",
     "read_through": "SELECT * FROM livewell.read_through('quote', 'AAPL', %s)",
 }
 QUERIES = {"claim": CLAIM, "exchange": EXCHANGE, "register": REGISTER, **REFRESHES}

@@ -24,7 +24,7 @@ CALLS = {
     "drop_history_day": "SELECT livewell.drop_history_day(1)",
     "open_session": "SELECT livewell.open_session(gen_random_uuid(), 'eve'); SELECT livewell.open_session(id, user_id) FROM livewell.viewer_session",
     "heartbeat_session": "SELECT livewell.heartbeat_session(id, user_id) FROM livewell.viewer_session",
-    "subscribe": "SELECT livewell.subscribe(id, user_id, '{quote,quote}', '{PARKED,NEW}') FROM livewell.viewer_session",
+    "subscribe": "SELECT livewell.subscribe(id, user_id, '{quote,quote}', '{PARKED,NEW}', 1000, 5) FROM livewell.viewer_session",
     "unsubscribe": "SELECT livewell.unsubscribe(id, user_id, '{quote}', '{NEW}') FROM livewell.viewer_session",
     "count_viewers": "SELECT livewell.count_viewers('quote', 'PARKED')",
     "close_session": "SELECT livewell.close_session(id, user_id) FROM livewell.viewer_session",
@@ -58,7 +58,7 @@ class Attacker(QueueSession):
         )
         functions = self.rows(
             "SELECT DISTINCT p.proname::text, pg_get_function_identity_arguments(p.oid) FROM pg_proc p "
-            "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', 'ensure_history_days', 'drop_history_day', 'unpark', 'judge_keys', 'verdict', 'is_stale', 'next_due', 'stale_at', 'heartbeat_session')"
+            "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', 'ensure_history_days', 'drop_history_day', 'unpark', 'judge_keys', 'verdict', 'is_stale', 'next_due', 'stale_at', 'heartbeat_session', 'key_fits', 'spend_cold_keys')"
         )
         self.rows(f"SET SESSION AUTHORIZATION {role}")
         self.rows("CREATE TABLE pg_temp.trap_made (x int)")

@@ -273,7 +273,7 @@ class LimitedModel:
         units = (math.inf, math.inf)
         if it.rate is not None:
             rate = min(it.rate, it.learnt or it.rate)
-            spent = sum(n for at, n in it.grants if at > self.now - WINDOW - PERMIT)
+            spent = sum(n for at, n in it.grants if at > self.now - WINDOW - 2 * PERMIT)
             ahead = max(it.paced_to - self.now, 0) * rate / WINDOW
             calls = max(min(rate - spent, math.floor(min(BURST, rate) - ahead + 1e-6)), 0)
             background = max(min(math.floor(rate * (1 - RESERVE)) - spent, calls), 0)

@@ -392,7 +392,7 @@ class LimitedMachine(RuleBasedStateMachine):
         background = sum(world.jobs[claim.id].lane for claim in claims)
         self.grants.append((world.now, len(claims) - background, background))
         if it.rate is not None:
-            recent = [(n0, n1) for at, n0, n1 in self.grants if at > world.now - model.WINDOW - model.PERMIT]
+            recent = [(n0, n1) for at, n0, n1 in self.grants if at > world.now - model.WINDOW - 2 * model.PERMIT]
             assert sum(n0 + n1 for n0, n1 in recent) <= it.rate
             assert sum(n1 for _, n1 in recent) <= it.rate * (1 - model.RESERVE)
         if it.budget:

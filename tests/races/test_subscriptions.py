@@ -171,8 +171,10 @@ async def two_sessions_one_cap(refresh: RefreshSession, dsn: str) -> list[str]:
             else f"{there} there, {counted} counted; {outcome.errors}"
         )
 
-    subscribe = "SELECT answer FROM livewell.subscribe(%({0})s, 'ann', '{{quote,quote}}', '{{X{0},Y{0}}}', 3)"
-    return await violations(dsn, [session(name, subscribe.format(name)) for name in "ab"], prepare=prepare, judge=judge)
+    subscribe = "SELECT answer FROM livewell.subscribe(%({0})s, 'ann', '{{quote,quote}}', '{{X{1},Y{1}}}', 3)"
+    return await violations(
+        dsn, [session(name, subscribe.format(name, name.upper())) for name in "ab"], prepare=prepare, judge=judge
+    )
 
 
 async def test_a_cap_holds_for_two_sessions_at_once(refresh: RefreshSession, queue_dsn: str) -> None:

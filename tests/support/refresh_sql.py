@@ -107,12 +107,18 @@ class RefreshSession(QueueSession):
         return session
 
     def subscribe(
-        self, session: str, *keys: str, user: str | None = None, of: str | Sequence[str] = TYPE, most: int = 1000
+        self,
+        session: str,
+        *keys: str,
+        user: str | None = None,
+        of: str | Sequence[str] = TYPE,
+        most: int = 1000,
+        cold: int | None = None,
     ) -> dict[tuple[str, str], dict[str, Any]]:
         """Subscribe to keys of one type, or of one type each; answers the rows by pair."""
         types = [of] * len(keys) if isinstance(of, str) else list(of)
         cursor = self.connection.execute(
-            "SELECT * FROM livewell.subscribe(%s, %s, %s, %s, %s)", (session, user, types, list(keys), most)
+            "SELECT * FROM livewell.subscribe(%s, %s, %s, %s, %s, %s)", (session, user, types, list(keys), most, cold)
         )
         names = [column.name for column in cursor.description or ()]
         return {(row[0], row[1]): dict(zip(names, row, strict=True)) for row in cursor.fetchall()}

@@ -86,7 +86,12 @@ def translated(doing: str, *, foreign: bool = False) -> Iterator[None]:
         ours = translate(error, doing)
         if ours is None and foreign:
             raise
-        raise ours or DatabaseError(f"{doing}: {redact(str(error))}", sqlstate=error.sqlstate or "") from error
+        raise ours or other(error, doing) from error
+
+
+def other(error: psycopg.Error, doing: str) -> DatabaseError:
+    """An error that means nothing in particular to us."""
+    return DatabaseError(f"{doing}: {redact(str(error))}", sqlstate=error.sqlstate or "")
 
 
 def translate(error: psycopg.Error, doing: str) -> LivewellError | None:
@@ -135,31 +140,38 @@ class Link:
         self._call_seconds = call_seconds
         self._connect_seconds = connect_seconds
         self._options = options
-        self._connection: Connection | None = None
+        self._cursor: psycopg.AsyncCursor[Row] | None = None  # one for all calls: making it takes 25 µs
         self._turn = asyncio.Lock()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call would wait for another one."""
+        return self._turn.locked()
 
     async def call(self, query: str, params: Sequence[Any] = ()) -> list[Row]:
         """Run one statement; on any failure the connection is dropped, and the next call opens a new one."""
         async with self._turn:  # one at a time, so that a deadline starts when its call does
-            if self._connection is None:
-                self._connection = await connect(
+            if self._cursor is None:
+                connection = await connect(
                     self._conninfo, seconds=self._connect_seconds, prepare=self._prepare, options=self._options
                 )
-            connection = self._connection
-            done = False
+                self._cursor = connection.cursor()
+            cursor = self._cursor
+            timer = asyncio.get_running_loop().call_later(self._call_seconds, sever, cursor.connection)
             try:
-                with translated("call"), deadline(connection, self._call_seconds):
-                    cursor = await connection.execute(query.encode(), params)
-                    rows = await cursor.fetchall() if has_rows(cursor) else []
-                done = True
-                return rows
+                await cursor.execute(query.encode(), params)
+                return await cursor.fetchall() if has_rows(cursor) else []
+            except BaseException as error:
+                await self.close()
+                if isinstance(error, psycopg.Error):
+                    raise translate(error, "call") or other(error, "call") from error
+                raise
             finally:
-                if not done:
-                    await self.close()
+                timer.cancel()
 
     async def close(self) -> None:
         """Close without waiting for the server."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            sever(connection)
-            await connection.close()
+        cursor, self._cursor = self._cursor, None
+        if cursor is not None:
+            sever(cursor.connection)
+            await cursor.connection.close()

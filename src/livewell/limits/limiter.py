@@ -20,6 +20,7 @@ from livewell.limits import written
 Call = Callable[[str, Sequence[Any]], Awaitable[list[tuple[Any, ...]]]]
 
 _NAME_BYTES_MAX = 200
+_PERMIT_SECONDS_MIN = 0.25  # unless told otherwise: a new connection with its handshake should fit
 _EPOCH_LIKELY = 10_000_000  # a reset larger than this is an instant, not a number of seconds
 
 
@@ -50,7 +51,7 @@ def read(
     rate: str | None,
     burst: int,
     reserve: float | str,
-    permit: float | str,
+    permit: float | str | None,
     budget: str | None,
     budget_resets: str | None,
     budget_stop: float | str,
@@ -66,7 +67,7 @@ def read(
     columns: dict[str, Any] = {
         "burst": written.positive(burst, f"{what}: burst", required=True),
         "reserve": written.share(reserve, f"{what}: reserve", below=0.99),
-        "permit_seconds": written.span(permit, f"{what}: permit", 0.001, 60),
+        "permit_seconds": 1.0 if permit is None else written.span(permit, f"{what}: permit", 0.001, 60),
         "estimate_units": estimate,
         "concurrency": written.positive(concurrency, f"{what}: concurrency"),
         "per_key": written.positive(per_key, f"{what}: per_key"),
@@ -76,6 +77,8 @@ def read(
     if rate is not None:
         limit = written.rate(rate, what)
         columns |= {"rate_calls": limit.calls, "rate_seconds": limit.seconds}
+        if permit is None:
+            columns["permit_seconds"] = min(1.0, max(_PERMIT_SECONDS_MIN, limit.seconds / 60))
         if math.floor(limit.calls * (1 - columns["reserve"])) < 1:
             raise ConfigurationError(
                 f"{what}: reserve {reserve!r} of {rate} leaves nothing for the background lane; with reserve=0 it has all of it"

@@ -94,7 +94,7 @@ def _inward(host: str) -> bool:
 
 def _limits(table: Table, name: str, credentials: tuple[str, ...]) -> Limits:
     given: dict[str, Any] = {option: _plain(table.take(option)) for option in ("rate", "budget", "budget_resets")}
-    shares: dict[str, Any] = {"reserve": 0.1, "budget_stop": 0.95, "budget_background_stop": 0.8, "permit": 1.0}
+    shares: dict[str, Any] = {"reserve": 0.1, "budget_stop": 0.95, "budget_background_stop": 0.8, "permit": None}
     numbers: dict[str, Any] = {option: _plain(table.take(option)) for option in shares}
     for option, value in {**given, **numbers}.items():
         if not isinstance(value, str | int | float | None) or (isinstance(value, str) and len(value) > 60):

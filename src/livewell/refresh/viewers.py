@@ -6,7 +6,7 @@ A subscription that finds something stale wakes the due check at once; a viewer 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -17,13 +17,13 @@ from livewell.queue.nudge import Nudger
 DUE = "refresh.due"  # the nudge that wakes the due check, and the name of its singleton
 SUBSCRIPTIONS_MAX = 1000  # of one user, unless told otherwise (R3)
 
-Answer = Literal["subscribed", "unknown_type", "bad_key", "capped"]
+Answer = Literal["subscribed", "unknown_type", "bad_key", "capped", "cold_budget"]
 Verdict = Literal["fresh", "stale", "lagging", "unverifiable", "missing", "failing"]
 Pair = tuple[str, str]
 
 _SUBSCRIBE = """
 SELECT data_type, key, answer, verdict, wanted, version, status_version, source_at, fetched_at, checked_at, age_seconds
-FROM livewell.subscribe(%s, %s, %s::text[], %s::text[], %s)
+FROM livewell.subscribe(%s, %s, %s::text[], %s::text[], %s, %s)
 """
 
 
@@ -50,14 +50,11 @@ class UnknownSession:
 
 
 class Viewers:
-    """The subscription functions on one database. `fits(type, key)` is the key pattern of the registry; without one every key fits."""
+    """The subscription functions on one database."""
 
-    def __init__(
-        self, database: Database, nudger: Nudger, *, fits: Callable[[str, str], bool] = lambda _type, _key: True
-    ) -> None:
+    def __init__(self, database: Database, nudger: Nudger) -> None:
         self._database = database
         self._nudger = nudger
-        self._fits = fits
 
     async def open(
         self, user: str | None = None, *, session: uuid.UUID | None = None
@@ -84,20 +81,17 @@ class Viewers:
         pairs: Sequence[Pair],
         *,
         subscriptions_max: int = SUBSCRIPTIONS_MAX,
+        cold_max: int | None = None,
     ) -> list[Watched] | UnknownSession:
-        """Watch (type, key) pairs, at most 1,000 in a call; answers for each distinct pair, those that do not fit their type's pattern last."""
-        fit = [pair for pair in pairs if self._fits(*pair)]
-        rows = await self._database.call(
-            _SUBSCRIBE, (session, user, [one for one, _ in fit], [key for _, key in fit], subscriptions_max)
-        )
+        """Watch (type, key) pairs, at most 1,000 in a call; answers for each distinct pair, in the order given. cold_max: keys nobody knew that a stranger may bring up in a minute."""
+        types, keys = [one for one, _ in pairs], [key for _, key in pairs]
+        rows = await self._database.call(_SUBSCRIBE, (session, user, types, keys, subscriptions_max, cold_max))
         if rows and rows[0][2] == "unknown_session":
             return UnknownSession()
         watched = [Watched(*row) for row in rows]
         if any(one.wanted for one in watched):
             self._nudger.nudge(DUE)
-        odd = dict.fromkeys(pair for pair in pairs if not self._fits(*pair))
-        nothing = (None, None, None, None, None, None)
-        return watched + [Watched(one, key, "bad_key", "missing", False, *nothing) for one, key in odd]  # noqa: FBT003 - a row
+        return watched
 
     async def unsubscribe(self, session: uuid.UUID, user: str | None, pairs: Sequence[Pair]) -> int | UnknownSession:
         """Stop watching pairs; answers how many were watched."""

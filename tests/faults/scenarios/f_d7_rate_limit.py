@@ -2,14 +2,14 @@
 
 The handlers connect, check their permit on the connected socket and write; the upstream stamps each request on arrival and writes it down. Judged by that log
 alone: never more calls than the limit in any window, wherever it starts; and the limit is used. More jobs wait in the lane of people than the limit allows, all the
-time. The use is measured after the first window (which begins with a burst) and before the last few calls (which the kills have delayed). It cannot be more than W / (W + d).
+time. The use is measured after the first window (which begins with a burst) and before the last few calls (which the kills have delayed). It cannot be more than W / (W + 2d).
 
-Not promised by the limiter is the time from the check of a permit to the upstream's stamp (a process that is stopped just then, one-way jitter). In the full form a window
+The limiter allows for d from the check of a permit to the upstream's stamp; longer (a process that is stopped just then, one-way jitter) is not promised. In the full form a window
 that is too full because of it fails all the same; the longest such time is in the message. The short form runs beside other tests on two cores, and judges the instants
 at which permits were checked. Where that is allowed the upstream gets a better priority: a ruler that waits for a
 core measures too late.
 
-Can it fail? Yes: paced alone, without the log of grants, 101 calls came within a window in the short form; with the log summed over W instead of W + d, 101 too. With
+Can it fail? Yes: paced alone, without the log of grants, 101 calls came within a window in the short form; with the log summed over W alone, 101 too; over W + d, 102 in one of 20 full runs. With
 permits counted from before the wait for the lock (as they once were) the use fell to 77 %.
 """
 

@@ -238,7 +238,7 @@ def test_a_window_that_is_spent_queues_nothing(refresh: RefreshSession) -> None:
 
     answer = refresh.dispatch()
 
-    assert (answer["answer"], answer["reason"], round(answer["wait_seconds"])) == ("blocked", "rate", 61)
+    assert (answer["answer"], answer["reason"], round(answer["wait_seconds"])) == ("blocked", "rate", 62)
 
 
 @pytest.mark.parametrize(

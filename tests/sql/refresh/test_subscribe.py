@@ -67,8 +67,31 @@ def test_an_unknown_type_does_not_break_the_others(refresh: RefreshSession) -> N
     assert refresh.column("SELECT sample FROM livewell.warning WHERE place = 'refresh.subscribe'") == ["nothing"]
 
 
-@pytest.mark.parametrize("key", ["", "x" * 201])
-def test_a_key_of_a_wrong_length_is_refused_alone(refresh: RefreshSession, key: str) -> None:
+def test_strangers_bring_up_so_many_unknown_keys_a_minute(refresh: RefreshSession) -> None:
+    """Beyond it they are refused and cost nothing; keys that somebody asked for before, and sessions without a budget, are free (DESIGN §6)."""
+    known, eve = refresh.open("ann"), refresh.open("eve")
+    refresh.subscribe(known, "A", "B", user="ann")
+
+    rows = refresh.subscribe(eve, "X1", "A", "X2", "X3", "B", user="eve", cold=2)
+    assert [row["answer"] for row in rows.values()] == [
+        "subscribed", "subscribed", "subscribed", "cold_budget", "subscribed",
+    ]  # fmt: skip
+    assert not rows["quote", "X3"]["wanted"]
+    rows = refresh.subscribe(eve, "X3", "X2", "A", user="eve", cold=2)
+    assert [row["answer"] for row in rows.values()] == ["cold_budget", "subscribed", "subscribed"]
+    assert refresh.column("SELECT key FROM livewell.ledger ORDER BY key") == ["A", "B", "X1", "X2"]
+    assert refresh.value("SELECT subscriptions FROM livewell.viewer WHERE user_id = 'eve'") == 4
+    assert refresh.value("SELECT livewell.spend_cold_read('eve', 2)") is False
+
+    refresh.rows("UPDATE livewell.viewer SET cold_minute = cold_minute - interval '1 minute' WHERE user_id = 'eve'")
+    rows = refresh.subscribe(eve, "X3", user="eve", cold=2)
+    assert [row["answer"] for row in rows.values()] == ["subscribed"]
+    rows = refresh.subscribe(eve, "X4", "X5", "X6", user="eve")
+    assert {row["answer"] for row in rows.values()} == {"subscribed"}
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "A\nB", "../A", "<b>"])
+def test_a_key_that_does_not_fit_its_type_is_refused_alone(refresh: RefreshSession, key: str) -> None:
     """And the others are subscribed."""
     rows = refresh.subscribe(refresh.open(), key, "A")
 
@@ -235,7 +258,7 @@ def test_ten_thousand_subscriptions_from_one_client_are_a_thousand(refresh: Refr
     loud, quiet = refresh.open("eve"), refresh.open("ann")
     answers: list[str] = []
     for page in range(10):
-        rows = refresh.subscribe(loud, *[f"K{page}.{n}" for n in range(1000)], user="eve")
+        rows = refresh.subscribe(loud, *[f"K{page}X{n}" for n in range(1000)], user="eve")
         answers += [row["answer"] for row in rows.values()]
 
     assert (answers.count("subscribed"), answers.count("capped")) == (1000, 9000)

@@ -61,7 +61,7 @@ CREATE TABLE livewell.data_type (
     CONSTRAINT data_type_rows_check CHECK (rows_kind IN ('one', 'set', 'series')),
     CONSTRAINT data_type_pool_check CHECK (pool ~ '^[a-z][a-z0-9_]{0,20}$'),
     CONSTRAINT data_type_keys_check CHECK (keys_max BETWEEN 1 AND 1000),
-    CONSTRAINT data_type_pattern_check CHECK (octet_length(key_pattern) BETWEEN 3 AND 200),
+    CONSTRAINT data_type_pattern_check CHECK (octet_length(key_pattern) BETWEEN 3 AND 200 AND ('' ~ key_pattern) IS NOT NULL),    -- a pattern that cannot be read fails here, not at a subscriber
     CONSTRAINT data_type_size_check CHECK (size_estimate BETWEEN 1 AND 1000000000)
 );
 COMMENT ON TABLE livewell.data_type IS 'The registry: one row per kind of data (R1). Written by `livewell types apply` as the owner; nothing in a row becomes SQL.';

@@ -13,7 +13,7 @@ DECLARE
 BEGIN
     IF p_limiter.rate_calls IS NOT NULL THEN
         DELETE FROM livewell.limiter_grant g
-        WHERE g.limiter = p_limiter.name AND g.credential = p_credential AND g.at < p_now - (p_limiter.rate_seconds + p_limiter.permit_seconds + 1) * interval '1 second';
+        WHERE g.limiter = p_limiter.name AND g.credential = p_credential AND g.at < p_now - (p_limiter.rate_seconds + 2 * p_limiter.permit_seconds + 1) * interval '1 second';
         INSERT INTO livewell.limiter_grant (limiter, credential, at, calls) VALUES (p_limiter.name, p_credential, p_now, p_calls);
     END IF;
     UPDATE livewell.limiter_credential c

@@ -21,8 +21,8 @@ DECLARE
     v_queue     text;
     v_paused    boolean;
 BEGIN
-    IF pg_catalog.pg_is_in_recovery() AND p_demand THEN
-        RAISE EXCEPTION 'a refresh is demanded on the primary only; this server is a replica' USING ERRCODE = 'LW001';
+    IF pg_catalog.pg_is_in_recovery() THEN
+        RAISE EXCEPTION 'values are read with their verdict on the primary only; this server is a replica' USING ERRCODE = 'LW001';
     END IF;
     SELECT d.* INTO v_type FROM livewell.data_type d WHERE d.name = p_type;
     IF NOT FOUND THEN

@@ -1,15 +1,16 @@
 -- A client looks at these keys: remember it, make sure that they are kept fresh from now on, and say how fresh each is. Many pairs in one round trip (R3, R6).
 --
--- Called by: servers and other clients. A key's pattern is checked by the caller; here only its length.
+-- Called by: servers and other clients.
 -- p_max:     subscriptions that one user may have; pairs beyond it are refused, in the order given.
--- Answer:    one row per distinct pair, in the order given. answer: subscribed; unknown_type; bad_key; capped; or, alone, unknown_session (no such session, or somebody else's: the same).
+-- p_cold_max: keys that nobody ever asked for which this user may bring up in a minute, reads included; NULL: somebody trusted. Strangers cannot spend the quota on keys they make up.
+-- Answer:    one row per distinct pair, in the order given. answer: subscribed; unknown_type; bad_key; capped; cold_budget; or, alone, unknown_session (no such session, or somebody else's: the same).
 --            wanted: it is stale and not backed off, so a nudge of refresh.due is worth sending.
 -- Isolation (contract 4): a type whose rule cannot be computed counts as stale, leaves a warning, and changes nothing for the others; nor does a type that does not exist.
 -- Locks, in this order as everywhere: session, viewer, ledger rows in key order (KEY SHARE, see unpark). Counting under the viewer's lock keeps the cap under races.
 -- Nothing is written per view beyond the subscription itself (contract 7): a key that is already due for somebody else is only share-locked.
 -- One key with 100,000 viewers: 0.6 ms a subscription on a busy machine; 16 clients at once beside a due check that dispatches the key: no wait for a lock was seen (looked every 2 ms).
 -- Why SECURITY DEFINER: livewell_api has no table rights.
-CREATE OR REPLACE FUNCTION livewell.subscribe(p_session uuid, p_user text, p_types text[], p_keys text[], p_max integer DEFAULT 1000)
+CREATE OR REPLACE FUNCTION livewell.subscribe(p_session uuid, p_user text, p_types text[], p_keys text[], p_max integer DEFAULT 1000, p_cold_max integer DEFAULT NULL)
 RETURNS TABLE (data_type text, key text, answer text, verdict text, wanted boolean, version bigint, status_version bigint, source_at timestamptz, fetched_at timestamptz, checked_at timestamptz,
     age_seconds float8)
 LANGUAGE plpgsql
@@ -52,11 +53,12 @@ BEGIN
     SELECT array_agg(x.type ORDER BY x.place), array_agg(x.key ORDER BY x.place), array_agg(x.answer ORDER BY x.place), max(x.type) FILTER (WHERE x.answer = 'unknown_type')
     INTO v_types, v_keys, v_answers, v_unknown FROM (
         SELECT g.type, g.key, g.place,
-               CASE WHEN NOT EXISTS (SELECT FROM livewell.data_type t WHERE t.name = g.type) THEN 'unknown_type'
-                    WHEN coalesce(octet_length(g.key), 0) NOT BETWEEN 1 AND 200 THEN 'bad_key'
+               CASE WHEN t.name IS NULL THEN 'unknown_type'
+                    WHEN livewell.key_fits(t.key_pattern, g.key) IS NOT TRUE THEN 'bad_key'
                     WHEN g.type || ':' || g.key = ANY (v_mine) THEN 'subscribed'
                END AS answer
-        FROM (SELECT u.type, u.key, min(u.place) AS place FROM unnest(p_types, p_keys) WITH ORDINALITY AS u (type, key, place) GROUP BY u.type, u.key) g) x;
+        FROM (SELECT u.type, u.key, min(u.place) AS place FROM unnest(p_types, p_keys) WITH ORDINALITY AS u (type, key, place) GROUP BY u.type, u.key) g
+        LEFT JOIN livewell.data_type t ON t.name = g.type) x;
     IF v_unknown IS NOT NULL THEN
         PERFORM livewell.warn('refresh.subscribe', 'a type that does not exist was asked for', v_unknown);
     END IF;
@@ -64,6 +66,9 @@ BEGIN
     v_answers := ARRAY(
         SELECT coalesce(a.answer, CASE WHEN count(*) FILTER (WHERE a.answer IS NULL) OVER (ORDER BY a.place) <= p_max - v_has THEN 'new' ELSE 'capped' END)
         FROM unnest(v_answers) WITH ORDINALITY AS a (answer, place) ORDER BY a.place);
+    IF p_cold_max IS NOT NULL THEN
+        v_answers := livewell.spend_cold_keys(v_user, p_cold_max, v_types, v_keys, v_answers);
+    END IF;
     INSERT INTO livewell.subscription (session_id, data_type, key, user_id)
     SELECT p_session, g.type, g.key, v_user FROM unnest(v_types, v_keys, v_answers) AS g (type, key, answer) WHERE g.answer = 'new'
     ON CONFLICT (session_id, data_type, key) DO NOTHING;

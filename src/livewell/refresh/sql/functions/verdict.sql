@@ -1,6 +1,6 @@
 -- What may be said of a value at this instant: missing, failing, stale, lagging, unverifiable or fresh, in this order (X1).
 --
--- Called by: everything that shows a value. Computed from stored times, never stored itself (R5).
+-- Called by: everything that shows a value. Computed from stored times, never stored itself (R5). Not on a replica, which may be behind without knowing (R28).
 -- missing:      the upstream says there is no such key, and that is still believed; or there is no value and nothing has failed.
 -- failing:      the last attempt failed (failing_since or failures say so), and the value is stale or there is none. A value that is not stale by its rule keeps its verdict while retries fail.
 -- lagging:      the source's own time is older than max_source_age. For the rule session that is measured in trading time: outside a session at the last close, and just after the opening
@@ -13,13 +13,17 @@ STABLE
 SET search_path = ''
 AS $$
 DECLARE
-    v_stale     boolean := livewell.is_stale(p_type, p_ledger, p_now);
+    v_stale     boolean;
     v_failing   boolean := coalesce(p_ledger.failures, 0) > 0 OR p_ledger.failing_since IS NOT NULL;
     v_oldest    timestamp with time zone;
     v_open      timestamp with time zone;
     v_close     timestamp with time zone;
     v_before    timestamp with time zone;
 BEGIN
+    IF pg_catalog.pg_is_in_recovery() THEN
+        RAISE EXCEPTION 'how fresh a value is, is judged on the primary only; this server is a replica' USING ERRCODE = 'LW001';
+    END IF;
+    v_stale := livewell.is_stale(p_type, p_ledger, p_now);
     IF p_ledger.missing AND NOT v_stale THEN
         RETURN 'missing';
     END IF;
