@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
+from psycopg import generators
 
 from livewell.errors import (
     BatchSealed,
@@ -35,6 +36,8 @@ from livewell.redact import redact
 
 Row = tuple[Any, ...]
 Connection = psycopg.AsyncConnection[Row]
+Cursor = psycopg.AsyncCursor[Row]
+T = TypeVar("T")
 
 _CONFLICTS = ("40001", "40P01")
 _ENDED = ("25P03", "25P04", "57P05")  # the server ended us: idle in transaction, transaction or session too long
@@ -109,7 +112,7 @@ def translate(error: psycopg.Error, doing: str) -> LivewellError | None:
     return None
 
 
-def has_rows(cursor: psycopg.AsyncCursor[Row]) -> bool:
+def has_rows(cursor: Cursor) -> bool:
     """Whether the statement answers rows. cursor.description says so too, but describes each column for it: 15 µs."""
     return cursor.pgresult is not None and cursor.pgresult.status == psycopg.pq.ExecStatus.TUPLES_OK
 
@@ -140,8 +143,9 @@ class Link:
         self._call_seconds = call_seconds
         self._connect_seconds = connect_seconds
         self._options = options
-        self._cursor: psycopg.AsyncCursor[Row] | None = None  # one for all calls: making it takes 25 µs
-        self._turn = asyncio.Lock()
+        self._cursor: Cursor | None = None  # one for all calls: making it takes 25 µs
+        self._prepared: dict[str, bytes] = {}
+        self._turn = asyncio.Lock()  # one at a time, so that a deadline starts when its call does
 
     @property
     def busy(self) -> bool:
@@ -150,7 +154,44 @@ class Link:
 
     async def call(self, query: str, params: Sequence[Any] = ()) -> list[Row]:
         """Run one statement; on any failure the connection is dropped, and the next call opens a new one."""
-        async with self._turn:  # one at a time, so that a deadline starts when its call does
+
+        async def fetch(cursor: Cursor) -> list[Row]:
+            await cursor.execute(query.encode(), params)
+            return await cursor.fetchall() if has_rows(cursor) else []
+
+        return await self._run(fetch)
+
+    async def send(self, query: str, params: Sequence[str | None]) -> None:
+        """The same for a statement that answers nothing. Placeholders are $1, $2 …, parameters are text: past psycopg's cursors an enqueue takes 580 instead of 680 µs."""
+
+        async def send(cursor: Cursor) -> None:
+            pgconn, encoding = cursor.connection.pgconn, cursor.connection.info.encoding
+            values = [None if text is None else text.encode(encoding) for text in params]
+            if not self._prepare:
+                pgconn.send_query_params(query.encode(), values)
+                await _finish(cursor.connection)
+                return
+            name = self._prepared.get(query)
+            if name is None:
+                name = f"livewell_{len(self._prepared)}".encode()
+                pgconn.send_prepare(name, query.encode())
+                await _finish(cursor.connection)
+                self._prepared[query] = name
+            pgconn.send_query_prepared(name, values)
+            await _finish(cursor.connection)
+
+        await self._run(send)
+
+    async def close(self) -> None:
+        """Close without waiting for the server."""
+        cursor, self._cursor = self._cursor, None
+        self._prepared.clear()
+        if cursor is not None:
+            sever(cursor.connection)
+            await cursor.connection.close()
+
+    async def _run(self, work: Callable[[Cursor], Awaitable[T]]) -> T:
+        async with self._turn:
             if self._cursor is None:
                 connection = await connect(
                     self._conninfo, seconds=self._connect_seconds, prepare=self._prepare, options=self._options
@@ -159,8 +200,7 @@ class Link:
             cursor = self._cursor
             timer = asyncio.get_running_loop().call_later(self._call_seconds, sever, cursor.connection)
             try:
-                await cursor.execute(query.encode(), params)
-                return await cursor.fetchall() if has_rows(cursor) else []
+                return await work(cursor)
             except BaseException as error:
                 await self.close()
                 if isinstance(error, psycopg.Error):
@@ -169,9 +209,9 @@ class Link:
             finally:
                 timer.cancel()
 
-    async def close(self) -> None:
-        """Close without waiting for the server."""
-        cursor, self._cursor = self._cursor, None
-        if cursor is not None:
-            sever(cursor.connection)
-            await cursor.connection.close()
+
+async def _finish(connection: Connection) -> None:
+    """Wait for the end of what was sent."""
+    results = await connection.wait(generators.execute(connection.pgconn))
+    if results[-1].status == psycopg.pq.ExecStatus.FATAL_ERROR:
+        raise pg.error_from_result(results[-1], connection.info.encoding)

@@ -78,6 +78,9 @@ class Database:
         self.process = 0
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._checking: asyncio.Task[None] | None = None
+        self._links: list[
+            Link
+        ] = []  # kept: after a fork, collecting one in the child would close the parent's connection
 
     async def open(self) -> None:
         """Look at the server, refuse what cannot work, and open the pool. It belongs to this loop and this process from then on."""
@@ -122,13 +125,15 @@ class Database:
 
     def link(self, *, seconds: float | None = None) -> Link:
         """A connection of its own, outside the pool."""
-        return Link(
+        link = Link(
             self.conninfo,
             call_seconds=seconds or self.settings.call_timeout_seconds,
             prepare=not self.address.pooled,
             connect_seconds=self.settings.connect_timeout_seconds,
             options="" if self.address.pooled else self._timeouts(),
         )
+        self._links.append(link)
+        return link
 
     async def call(self, query: str, params: Sequence[Any] = (), *, seconds: float | None = None) -> list[Row]:
         """Run one statement in its own transaction and answer its rows."""

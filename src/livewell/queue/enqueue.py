@@ -14,14 +14,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from livewell.db import Database, Row, Transaction
-from livewell.db.connection import Link
 from livewell.db.database import Foreign
 from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption
 from livewell.model import Answer, Enqueued, Policy
 
 _ENQUEUE = "SELECT * FROM livewell.enqueue_jobs(%s::jsonb, %s)"
 _PLAIN = "SELECT livewell.enqueue_plain(%s, %s, %s::bigint[], %s::jsonb, %s, %s, %s, %s, %s, %s)"
-_ONE = "SELECT livewell.enqueue_one(%s, %s, %s, %s::jsonb, %s, %s, %s)"
+_ONE = "SELECT livewell.enqueue_one($1, $2, $3, $4::jsonb, $5, $6, $7)"
 _BLOCK = 64
 _DELAY_SECONDS_MAX = 366 * 86400
 _TRIES = 4
@@ -136,7 +135,9 @@ class Enqueuer:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._link = database.link()  # for single jobs, one after the other: past the pool a call takes 70 µs less
+        self._link = (
+            database.link()
+        )  # for single jobs, one after the other: past the pool a call takes 70 µs less; when it is busy, the pool
         self._next = 0
         self._end = 0
 
@@ -147,7 +148,7 @@ class Enqueuer:
         self.bound(len(requests))
         for request in requests:
             request.check()
-        if tx is None and len(requests) == 1 and requests[0].ready_at_once:
+        if tx is None and len(requests) == 1 and requests[0].ready_at_once and not self._link.busy:
             return [await self._enqueue_one(requests[0])]
         fresh = iter(await self._ids(sum(request.id is None for request in requests)))
         ids = [next(fresh) if request.id is None else request.id for request in requests]
@@ -169,10 +170,12 @@ class Enqueuer:
 
     async def _enqueue_one(self, one: Request) -> Enqueued:
         [job_id] = await self._ids(1)
-        params = (one.queue, one.kind, job_id, one.payload, one.lane, one.priority, one.max_attempts)
-        road = self._database if self._link.busy else self._link
-        _, certain = await self._try(_ONE, params, left=_TRIES - 1, road=road)
-        if not certain:
+        attempts = None if one.max_attempts is None else str(one.max_attempts)
+        params = (one.queue, one.kind, str(job_id), one.payload, str(one.lane), str(one.priority), attempts)
+        try:
+            await self._link.send(_ONE, params)
+        except (DatabaseUnavailable, DatabaseConflict):
+            await _pause(_TRIES - 1)
             await self._enqueue_plain(one, [job_id], f"[{one.payload}]", None, tries=_TRIES - 1)
         return Enqueued(Answer.INSERTED, job_id)
 
@@ -232,16 +235,14 @@ class Enqueuer:
                 return _answers(ids, rows)
         raise DatabaseConflict("a key was taken and freed again and again; run the transaction once more")
 
-    async def _try(
-        self, query: str, params: Sequence[Any], *, left: int, road: Database | Link | None = None
-    ) -> tuple[list[Row], bool]:
+    async def _try(self, query: str, params: Sequence[Any], *, left: int) -> tuple[list[Row], bool]:
         """One try; False when its outcome is unknown and another may follow, after a pause that grows."""
         try:
-            return await (road or self._database).call(query, params), True
+            return await self._database.call(query, params), True
         except (DatabaseUnavailable, DatabaseConflict):
             if left == 0:
                 raise
-            await asyncio.sleep(0.05 * 2 ** (_TRIES - left) * random.uniform(0.5, 1))  # noqa: S311 - jitter
+            await _pause(left)
             return [], False
 
     async def _ids(self, n: int) -> list[int]:
@@ -265,6 +266,11 @@ class Enqueuer:
         for start in starts[:-1]:
             ids.extend(range(start, start + min(_BLOCK, n - len(ids))))
         self._next, self._end = starts[-1], starts[-1] + _BLOCK
+
+
+async def _pause(left: int) -> None:
+    """Before the next try, with so many tries left; it grows."""
+    await asyncio.sleep(0.05 * 2 ** (_TRIES - left) * random.uniform(0.5, 1))  # noqa: S311 - jitter
 
 
 def _vanished(rows: Sequence[Row]) -> bool:

@@ -145,7 +145,7 @@ class Opening:
         if database is None:
             return None
         if database.process != os.getpid():
-            self._inherited.append((database, self._app.nudger))  # kept: collecting them would close the parent's
+            self._inherited.append(database)  # kept: collecting it would close the parent's connections
             return None
         if database.loop is None or not database.loop.is_running():
             raise LivewellError(
