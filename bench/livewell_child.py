@@ -116,8 +116,9 @@ async def take(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
             "SELECT livewell.register_worker('elsewhere', '0', '{bench}', '{noop}', 1, 3600)"
         )
         while taken < options["jobs"]:
+            claim = "claim_limited(%s, 'bench', %s)" if options.get("group") else "claim_jobs(%s, '{bench}', %s)"
             claimed = await app.database.call(
-                "SELECT id FROM livewell.claim_jobs(%s, '{bench}', %s)",
+                f"SELECT id FROM livewell.{claim} WHERE id IS NOT NULL",  # noqa: S608 - one of two
                 (rows[0][0], min(1000, options["jobs"] - taken)),
             )
             if not claimed:

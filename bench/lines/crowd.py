@@ -14,7 +14,7 @@ import psycopg
 
 from bench.children import ask, crew
 from bench.line import Check, Contender, Lab, Line
-from bench.measure import drain
+from bench.measure import drain, installed
 from bench.system import LIVEWELL
 from livewell import Livewell
 
@@ -84,7 +84,11 @@ def _line(
                 "livewell",
                 lambda: drain(lab.server, LIVEWELL, jobs=jobs, template=_template(lab, name, make, options)),
             ),
-            Contender("unloaded", lambda: drain(lab.server, LIVEWELL, jobs=jobs)),
+            # The same kind of queue: one with group limits is claimed in another way, crowded or not.
+            Contender(
+                "unloaded",
+                lambda: drain(lab.server, LIVEWELL, jobs=jobs, template=installed(lab.server, LIVEWELL, **options)),
+            ),
         ]
 
     return Line(name, title, (Check(name, "jobs_per_second", 0.8, against="unloaded"),), contenders, missing)

@@ -52,6 +52,26 @@ def lines(result: Result) -> list[dict[str, object]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+def test_a_type_and_an_upstream_are_paused_and_resumed(applied: Run, livewell_dsn: str) -> None:
+    """Nothing more is demanded; a name that does not exist says so; resuming lets go of a type that was parked."""
+    assert applied("types", "pause", "quote").output == "quote is not refreshed any more.\n"
+    assert lines(applied("types", "list", "--json"))[0]["paused"] is True
+    with RegistrySession(livewell_dsn) as session:
+        demand = "SELECT demand FROM livewell.read_through('quote', 'AAPL')"
+        assert session.value(demand) == "paused"
+        session.rows("UPDATE livewell.data_type SET parked_reason = 'not in the plan' WHERE name = 'quote'")
+        assert applied("types", "resume", "quote").output == "quote is refreshed again.\n"
+        assert applied("types", "pause", "fmp", "--upstream").exit_code == 0
+        assert session.value(demand) == "paused"
+        assert lines(applied("types", "resume", "fmp", "--upstream", "--json")) == [
+            {"upstream": "fmp", "paused": False}
+        ]
+        assert session.value(demand) in ("queued", "due")
+    wrong = applied("types", "pause", "nothing")
+    assert wrong.exit_code == 1
+    assert 'type "nothing" is not in the registry' in wrong.output
+
+
 def test_the_shipped_types_are_applied_by_one_command(run: Run) -> None:
     """Upstream first; a second time nothing changes; and every table is as its definition says."""
     first = lines(run("types", "apply", "--app", "market", "--json"))

@@ -5,10 +5,14 @@ F-D1, F-D2, F-D3, F-D9, F-D10, F-D11, F-D12, F-D13, F-D14, F-D17 for the whole w
 
 from __future__ import annotations
 
+import asyncio
+import os
+
 import pytest
 
+from livewell.apps.market.simulator import credential_name
 from livewell.apps.market.simulator.log import read_events
-from tests.support.market import Market
+from tests.support.market import CREDENTIAL, Market
 
 REASONS = {
     "empty_array": {"empty"},  # F-D1: the key had data
@@ -160,3 +164,23 @@ async def test_a_refused_account_stops_the_calls(prepared: Market, fault: str) -
     calls = [event for event in read_events(market.simulator.log) if event["event"] == "call"]
     assert 5 <= len(calls) <= 8  # those in flight when it opened
     assert await market.scalar("SELECT open_until > livewell.now() FROM livewell.limiter_credential")
+
+
+async def test_a_wall_before_one_credential_holds_up_nothing_that_another_can_fetch(
+    prepared: Market, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A 429 that asks for hours of silence: the limiter keeps that credential silent, and the jobs go on with the other one."""
+    market, other = prepared, "LIVEWELL_TEST_FMP_KEY_2"
+    monkeypatch.setenv(other, "another-key-of-the-simulator")
+    await market.apply(market.upstream_file().replace(f'["{CREDENTIAL}"]', f'["{CREDENTIAL}", "{other}"]'))
+    refused = credential_name(os.environ[CREDENTIAL])
+    await market.simulator.turn(confined=[{"faults": {"rate_huge": 1.0}, "credentials": [refused]}])
+    wanted = set(market.symbols(10))
+    async with market.working(), asyncio.timeout(30):
+        async for reading in market.app.watch("quote", sorted(wanted)):
+            if reading.verdict == "fresh":
+                wanted.discard(reading.key)
+            if not wanted:
+                break
+    calls = [event["credential"] for event in read_events(market.simulator.log) if event["event"] == "call"]
+    assert 1 <= calls.count(refused) < len(calls)

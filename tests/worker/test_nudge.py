@@ -22,8 +22,8 @@ class Wire:
         self.broken = False
         self._calls: asyncio.Queue[list[str]] = asyncio.Queue()
 
-    async def call(self, _: str, params: tuple[str, str | list[str]]) -> None:
-        names = [params[1]] if isinstance(params[1], str) else params[1]
+    async def ask(self, _: str, params: tuple[str, str]) -> None:
+        names = params[1].strip("{}").replace('"', "").split(",")
         self._calls.put_nowait(names)
         if self.broken:
             raise DatabaseUnavailable("away")

@@ -164,6 +164,44 @@ def sample(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
         ctx.exit(PROBLEM)
 
 
+# ── pausing ──
+
+UPSTREAM = click.option("--upstream", is_flag=True, help="NAME is an upstream: everything that comes from it.")
+
+
+@types.command("pause")
+@click.argument("name", metavar="NAME")
+@UPSTREAM
+@AS_JSON
+def pause(*, name: str, upstream: bool, as_json: bool) -> None:
+    """Stop refreshing a type. What is stored is still read, with its true verdict."""
+    _pause(name, paused=True, upstream=upstream, as_json=as_json)
+
+
+@types.command("resume")
+@click.argument("name", metavar="NAME")
+@UPSTREAM
+@AS_JSON
+def resume(*, name: str, upstream: bool, as_json: bool) -> None:
+    """Refresh a type again, also one that was parked because the plan did not include it."""
+    _pause(name, paused=False, upstream=upstream, as_json=as_json)
+
+
+def _pause(name: str, *, paused: bool, upstream: bool, as_json: bool) -> None:
+    from livewell.refresh.viewers import DUE  # noqa: PLC0415 - heavy
+
+    async def act(app: Livewell) -> None:
+        await admin(app).pause(name, paused=paused, upstream=upstream)
+        app.nudger.nudge(DUE)
+
+    with_app(act)
+    if as_json:
+        print_json({"upstream" if upstream else "type": name, "paused": paused})
+    else:
+        what = f"Everything from {name}" if upstream else name
+        click.echo(f"{what} is {'not refreshed any more' if paused else 'refreshed again'}.")
+
+
 # ── times to live ──
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
 from psycopg import generators
+from psycopg.adapt import Transformer
 
 from livewell.errors import (
     BatchSealed,
@@ -117,6 +118,11 @@ def has_rows(cursor: Cursor) -> bool:
     return cursor.pgresult is not None and cursor.pgresult.status == psycopg.pq.ExecStatus.TUPLES_OK
 
 
+def as_array(texts: Iterable[str]) -> str:
+    """An array of texts as Postgres writes it, for ask()."""
+    return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
+
+
 async def connect(conninfo: str, *, seconds: float, prepare: bool, options: str = "") -> Connection:
     """Open one autocommit connection within this many seconds."""
     arguments: dict[str, Any] = {"connect_timeout": max(2, round(seconds)), "application_name": "livewell"}
@@ -161,26 +167,26 @@ class Link:
 
         return await self._run(fetch)
 
-    async def send(self, query: str, params: Sequence[str | None]) -> None:
-        """The same for a statement that answers nothing. Placeholders are $1, $2 …, parameters are text: past psycopg's cursors an enqueue takes 580 instead of 680 µs."""
+    async def ask(self, query: str, params: Sequence[str | None]) -> list[Row]:
+        """The same with $1, $2 … and parameters as text, past psycopg's cursors: an enqueue takes 580 instead of 680 µs. For statements that are few in kind and many in number."""
 
-        async def send(cursor: Cursor) -> None:
-            pgconn, encoding = cursor.connection.pgconn, cursor.connection.info.encoding
+        async def ask(cursor: Cursor) -> list[Row]:
+            connection = cursor.connection
+            encoding = connection.info.encoding
             values = [None if text is None else text.encode(encoding) for text in params]
             if not self._prepare:
-                pgconn.send_query_params(query.encode(), values)
-                await _finish(cursor.connection)
-                return
+                connection.pgconn.send_query_params(query.encode(), values)
+                return await _rows(connection)
             name = self._prepared.get(query)
             if name is None:
                 name = f"livewell_{len(self._prepared)}".encode()
-                pgconn.send_prepare(name, query.encode())
-                await _finish(cursor.connection)
+                connection.pgconn.send_prepare(name, query.encode())
+                await _rows(connection)
                 self._prepared[query] = name
-            pgconn.send_query_prepared(name, values)
-            await _finish(cursor.connection)
+            connection.pgconn.send_query_prepared(name, values)
+            return await _rows(connection)
 
-        await self._run(send)
+        return await self._run(ask)
 
     async def close(self) -> None:
         """Close without waiting for the server."""
@@ -210,8 +216,13 @@ class Link:
                 timer.cancel()
 
 
-async def _finish(connection: Connection) -> None:
-    """Wait for the end of what was sent."""
-    results = await connection.wait(generators.execute(connection.pgconn))
-    if results[-1].status == psycopg.pq.ExecStatus.FATAL_ERROR:
-        raise pg.error_from_result(results[-1], connection.info.encoding)
+async def _rows(connection: Connection) -> list[Row]:
+    """What one statement that was sent answers."""
+    [result] = await connection.wait(generators.execute(connection.pgconn))
+    if result.status == psycopg.pq.ExecStatus.TUPLES_OK:
+        transformer = Transformer(connection)
+        transformer.set_pgresult(result)
+        return transformer.load_rows(0, result.ntuples, tuple)
+    if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
+        raise pg.error_from_result(result, connection.info.encoding)
+    return []

@@ -173,7 +173,7 @@ class Enqueuer:
         attempts = None if one.max_attempts is None else str(one.max_attempts)
         params = (one.queue, one.kind, str(job_id), one.payload, str(one.lane), str(one.priority), attempts)
         try:
-            await self._link.send(_ONE, params)
+            await self._link.ask(_ONE, params)
         except (DatabaseUnavailable, DatabaseConflict):
             await _pause(_TRIES - 1)
             await self._enqueue_plain(one, [job_id], f"[{one.payload}]", None, tries=_TRIES - 1)

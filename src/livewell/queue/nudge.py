@@ -12,14 +12,12 @@ import time
 from collections.abc import Callable
 
 from livewell.db import Database
+from livewell.db.connection import as_array
 from livewell.db.listen import CHANNEL
 from livewell.errors import DatabaseError
 
 # Nothing is lost when a nudge is: its commit need not wait for the disk.
-_NOTIFY = "SELECT pg_notify(%s, %s), set_config('synchronous_commit', 'off', true)"
-_NOTIFY_MANY = (
-    "SELECT pg_notify(%s, name) FROM unnest(%s::text[]) AS name, set_config('synchronous_commit', 'off', true)"
-)
+_NOTIFY = "SELECT pg_notify($1, name) FROM unnest($2::text[]) AS name, set_config('synchronous_commit', 'off', true)"
 _CLOSE_SECONDS = 1.0
 
 
@@ -67,10 +65,7 @@ class Nudger:
             self._waiting.difference_update(names)
             self._idle = False
             try:
-                if len(names) == 1:
-                    await self._link.call(_NOTIFY, (CHANNEL, names[0]))
-                else:
-                    await self._link.call(_NOTIFY_MANY, (CHANNEL, names))
+                await self._link.ask(_NOTIFY, (CHANNEL, as_array(names)))
                 self.sent += len(names)
             except DatabaseError:
                 self.failed += len(names)  # polling is the guarantee

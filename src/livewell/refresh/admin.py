@@ -1,4 +1,4 @@
-"""Look at types, and change what may be changed without a file: times to live of single keys (R2), and the universe (R19). The command line and the API stand on this."""
+"""Look at types, and change what may be changed without a file: times to live of single keys (R2), the universe (R19), and whether a type is refreshed at all. The command line and the API stand on this."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from livewell.db import Database
 from livewell.duration import Duration, seconds
-from livewell.errors import InvalidOption
+from livewell.errors import InvalidOption, UnknownType
 from livewell.refresh.drift import Drift, find_drift
 
 _KEYS_PER_CALL = 1000
@@ -48,6 +48,14 @@ class TypeAdmin:
     async def drift(self) -> list[Drift]:
         """Where tables differ from their definitions."""
         return await find_drift(self._database.call)
+
+    async def pause(self, name: str, *, paused: bool, upstream: bool = False) -> None:
+        """Stop or start refreshing a type, or everything from an upstream; what is stored is read as before."""
+        function = "pause_upstream" if upstream else "pause_type"
+        [(found,)] = await self._database.call(f"SELECT livewell.{function}(%s, %s)", (name, paused))
+        if not found:
+            what = "upstream" if upstream else "type"
+            raise UnknownType(f'{what} "{name[:60]}" is not in the registry; see: livewell types list')
 
     async def set_ttl(self, name: str, key: str, ttl: Duration) -> float:
         """Let one key stay fresh for so long, from now on; answers the seconds."""

@@ -51,6 +51,8 @@ _VALIDATORS_MAX = 20_000
 _ALONE_SECONDS = 3600.0  # a batch endpoint that was refused is not tried again for so long
 _RATE_SECONDS = 5.0
 _RATE_SECONDS_MAX = 300.0
+_SEVERAL = 2
+_OTHER_SECONDS = 1.0
 
 
 class Wanted(BaseModel):
@@ -227,7 +229,9 @@ class Refresher:
             if seconds is None:
                 seconds = min(_RATE_SECONDS_MAX, _RATE_SECONDS * 2 ** min(in_row - 1, 10)) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
             headers["retry-after"] = f"{seconds:.3f}"
-            waiting = Failure(Reason.RATE_WALL, walls[0].detail, walls[0].blame, seconds)
+            # The limiter keeps this credential silent for so long. With another one the jobs need not wait for that.
+            pause = seconds if len(upstream.credentials) < _SEVERAL else min(seconds, _OTHER_SECONDS)
+            waiting = Failure(Reason.RATE_WALL, walls[0].detail, walls[0].blame, pause)
             fetched = Fetched(
                 dict.fromkeys(fetched.results, waiting),
                 fetched.sent,

@@ -16,9 +16,11 @@ GRANT SELECT ON ALL TABLES IN SCHEMA livewell_data TO livewell_worker, livewell_
 GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA livewell_data TO livewell_worker;
 GRANT EXECUTE ON FUNCTION livewell.write_values TO livewell_worker;
 
--- ── what an operator may change without the owner: times to live of keys, and the universe ──
+-- ── what an operator may change without the owner: times to live of keys, the universe, and whether something is refreshed at all ──
 GRANT SELECT, INSERT, UPDATE ON livewell.ledger, livewell.universe TO livewell_operate;
-GRANT EXECUTE ON FUNCTION livewell.set_ttl, livewell.clear_ttl, livewell.add_universe, livewell.deactivate_universe TO livewell_operate;
+GRANT UPDATE (paused_at, parked_reason) ON livewell.data_type TO livewell_operate;
+GRANT UPDATE (paused_at) ON livewell.upstream TO livewell_operate;
+GRANT EXECUTE ON FUNCTION livewell.set_ttl, livewell.clear_ttl, livewell.add_universe, livewell.deactivate_universe, livewell.pause_type, livewell.pause_upstream TO livewell_operate;
 GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_readonly;
 
 -- Verdicts, for whoever may read the rows they are computed from.

@@ -41,7 +41,7 @@ BEGIN
     v_now := livewell.now();
 
     -- A job that was held by a worker when it died runs alone, so if it is the killer it takes nobody with it.
-    IF p_empty AND v_limit > 0 THEN
+    IF p_empty AND v_limit > 0 AND EXISTS (SELECT FROM livewell.job s WHERE s.queue = ANY (p_queues) AND s.state = 'ready' AND s.lost > 0) THEN
         FOREACH v_queue IN ARRAY p_queues LOOP
             CONTINUE WHEN NOT EXISTS (SELECT FROM livewell.queue q WHERE q.name = v_queue AND q.paused_at IS NULL AND q.concurrency IS NULL AND q.group_limit IS NULL AND q.limiter IS NULL);
             v_found := ARRAY(
