@@ -10,8 +10,8 @@ from tests.support.variants import Change, variant
 
 OWN = {"viewer_session", "viewer", "subscription"}
 STAMPED: Change = (
-    "RETURN v_woken;",
-    "UPDATE livewell.ledger l SET wanted_at = p_now FROM unnest(p_types, p_keys) AS g (type, key) WHERE l.data_type = g.type AND l.key = g.key; RETURN v_woken;",
+    "    <<together>>",
+    "    UPDATE livewell.ledger l SET wanted_at = v_now FROM unnest(v_types, v_keys) AS g (type, key) WHERE l.data_type = g.type AND l.key = g.key;\n    <<together>>",
 )
 
 
@@ -45,5 +45,5 @@ def test_a_view_writes_only_the_viewers_own_rows(refresh: RefreshSession) -> Non
 
 def test_a_timestamp_for_each_view_is_noticed(refresh: RefreshSession, queue_dsn: str) -> None:
     """Broken on purpose."""
-    with variant(queue_dsn, "unpark", STAMPED):
+    with variant(queue_dsn, "subscribe", STAMPED):
         assert written(refresh) == OWN | {"ledger"}

@@ -278,7 +278,11 @@ def other_clocks(db: Connection) -> list[str]:
 def clock_misuse(source: str) -> str | None:
     """What is wrong with how a function file reads the clock."""
     text = code(source)
-    for stopwatch in ("v_took := livewell.now() - v_now;", "v_begun timestamptz := livewell.now();"):
+    for stopwatch in (
+        "v_took := livewell.now() - v_now;",
+        "v_begun timestamptz := livewell.now();",
+        "v_begun pg_catalog.timestamptz := livewell.now();",
+    ):
         text = re.sub(re.escape(stopwatch).replace("\\ ", r"\s+"), "", text)  # not the time of an event
     calls = text.count("livewell.now()")
     if calls > 1:

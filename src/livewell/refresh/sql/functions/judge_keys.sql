@@ -1,17 +1,12 @@
 -- How fresh each of these pairs is, in the order given; p_only: only those of one type.
 --
--- Called by: subscribe, for all types at once, and type by type if that fails. Index: ledger_pkey, data_type_pkey.
+-- Called by: subscribe alone, whose planner settings hold here too (to set them again takes 45 µs), for all types at once, and type by type if that fails. Index: ledger_pkey, data_type_pkey.
 CREATE OR REPLACE FUNCTION livewell.judge_keys(p_types text[], p_keys text[], p_answers text[], p_now timestamptz, p_only text DEFAULT NULL)
 RETURNS TABLE (data_type text, key text, answer text, verdict text, wanted boolean, version bigint, status_version bigint, source_at timestamptz, fetched_at timestamptz, checked_at timestamptz,
     age_seconds float8)
 LANGUAGE plpgsql
 STABLE
 SET search_path = ''
-SET plan_cache_mode = force_generic_plan
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 BEGIN

@@ -24,6 +24,7 @@ SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
+    v_begun     pg_catalog.timestamptz := livewell.now();     -- for seen_at, which only grows
     v_now       pg_catalog.timestamptz;
     v_user      pg_catalog.text := coalesce(p_user, 'session:' || p_session);
     v_types     pg_catalog.text[];      -- distinct pairs, in the order given
@@ -31,13 +32,18 @@ DECLARE
     v_answers   pg_catalog.text[];
     v_mine      pg_catalog.text[];      -- pairs this session has already
     v_has       integer;
+    v_awake     integer;
     v_new       integer;
     v_unknown   pg_catalog.text;
 BEGIN
     IF coalesce(cardinality(p_keys), 0) > 1000 OR cardinality(p_types) IS DISTINCT FROM cardinality(p_keys) THEN
         RAISE EXCEPTION '% types and % keys: at most 1000 pairs in one call', cardinality(p_types), cardinality(p_keys) USING ERRCODE = 'LW003';
     END IF;
-    IF livewell.heartbeat_session(p_session, v_user) = 'alive' THEN
+    -- Seen lately: one write. After a long silence what it watched may be parked, and the heartbeat sees to that.
+    UPDATE livewell.viewer_session s
+    SET subs_version = s.subs_version + 1, seen_at = CASE WHEN s.seen_at > v_begun - interval '1 second' THEN s.seen_at ELSE v_begun END
+    WHERE s.id = p_session AND s.user_id || '' = v_user AND s.seen_at > v_begun - interval '2 minutes';
+    IF NOT FOUND AND livewell.heartbeat_session(p_session, v_user) = 'alive' THEN
         UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = p_session AND s.user_id || '' = v_user;
     END IF;
     IF NOT FOUND THEN
@@ -58,7 +64,8 @@ BEGIN
                     WHEN g.type || ':' || g.key = ANY (v_mine) THEN 'subscribed'
                END AS answer
         FROM (SELECT u.type, u.key, min(u.place) AS place FROM unnest(p_types, p_keys) WITH ORDINALITY AS u (type, key, place) GROUP BY u.type, u.key) g
-        LEFT JOIN livewell.data_type t ON t.name = g.type) x;
+        LEFT JOIN livewell.data_type t ON t.name = g.type
+        OFFSET 0) x;        -- so that each is answered once
     IF v_unknown IS NOT NULL THEN
         PERFORM livewell.warn('refresh.subscribe', 'a type that does not exist was asked for', v_unknown);
     END IF;
@@ -77,7 +84,14 @@ BEGIN
         UPDATE livewell.viewer w SET subscriptions = w.subscriptions + v_new WHERE w.user_id = v_user;
     END IF;
     v_answers := array_replace(v_answers, 'new', 'subscribed');
-    PERFORM livewell.unpark(array_agg(g.type), array_agg(g.key), v_now) FROM unnest(v_types, v_keys, v_answers) AS g (type, key, answer) WHERE g.answer = 'subscribed' HAVING count(*) > 0;
+    -- A popular key is there and due: the lock is all it takes, and what is read with it is the row as it is after any wait. A function less, a tenth of a subscription.
+    SELECT count(*) FILTER (WHERE x.due_at IS NOT NULL) INTO v_awake FROM (
+        SELECT l.due_at FROM (SELECT g.type, g.key FROM unnest(v_types, v_keys, v_answers) AS g (type, key, answer) WHERE g.answer = 'subscribed' ORDER BY 1, 2) g
+        JOIN livewell.ledger l ON l.data_type = g.type AND l.key = g.key
+        ORDER BY l.data_type, l.key FOR KEY SHARE OF l) x;
+    IF v_awake < cardinality(array_positions(v_answers, 'subscribed')) THEN
+        PERFORM livewell.unpark(array_agg(g.type), array_agg(g.key), v_now) FROM unnest(v_types, v_keys, v_answers) AS g (type, key, answer) WHERE g.answer = 'subscribed';
+    END IF;
 
     <<together>>
     BEGIN
