@@ -4,7 +4,7 @@
 -- Index:     ledger_due_idx, subscription_key_idx, viewer_session_pkey. Cost grows with what is due, not with what exists (R7, contract 12).
 -- Why three parts: the oldest are never passed over; under overload a key that has just become due and is watched by many must be seen before it is old; and from a random instant between, so
 -- that over a few looks everything is seen. Up to p_oldest keys are due: all of them are in the page.
--- Viewers as count_viewers counts them. Who waits for a read-through (demanded_at, for a minute) counts as one more.
+-- Viewers as count_viewers counts them: of a thousand subscriptions first, and of two thousand only if those were of few users (a key with 100,000 viewers took half of all the counting). Who waits for a read-through (demanded_at, for a minute) counts as one more.
 CREATE OR REPLACE FUNCTION livewell.due_candidates(p_upstream text, p_now timestamptz, p_oldest integer, p_newest integer)
 RETURNS TABLE (data_type text, key text, due_at timestamptz, viewers integer, wanted_at timestamptz)
 LANGUAGE plpgsql
@@ -42,12 +42,16 @@ BEGIN
                 WHERE l.upstream = p_upstream AND l.due_at <= p_now AND l.due_at > v_last + (SELECT random()) * (p_now - v_last) ORDER BY l.due_at LIMIT p_newest) m) o;
     END IF;
     RETURN QUERY
-    SELECT p.data_type, p.key, p.due_at, (p.demanded + least(n.n, 1000))::integer, p.wanted_at
+    SELECT p.data_type, p.key, p.due_at,
+           (p.demanded + CASE WHEN n.rows < 1000 OR n.users > 500 THEN n.users ELSE (
+               SELECT least(count(DISTINCT s.user_id), 1000) FROM (
+                   SELECT b.user_id FROM livewell.subscription b JOIN livewell.viewer_session v ON v.id = b.session_id
+                   WHERE b.data_type = p.data_type AND b.key = p.key AND v.seen_at > v_since LIMIT 2000) s) END)::integer, p.wanted_at
     FROM unnest(v_types, v_keys, v_dues, v_demanded, v_wanted) AS p (data_type, key, due_at, demanded, wanted_at)
     CROSS JOIN LATERAL (
-        SELECT count(DISTINCT s.user_id) AS n FROM (
+        SELECT count(DISTINCT s.user_id) AS users, count(*) AS rows FROM (
             SELECT b.user_id FROM livewell.subscription b JOIN livewell.viewer_session v ON v.id = b.session_id
-            WHERE b.data_type = p.data_type AND b.key = p.key AND v.seen_at > v_since LIMIT 2000) s) n;
+            WHERE b.data_type = p.data_type AND b.key = p.key AND v.seen_at > v_since LIMIT 1000) s) n;
 END
 $$;
 COMMENT ON FUNCTION livewell.due_candidates IS 'A bounded page of what is due, with the viewers of each.';

@@ -19,14 +19,12 @@ BEGIN
     queues := '{}';
     IF v_n > 0 THEN
         v_ids := ARRAY(SELECT b + o FROM livewell.reserve_job_ids((v_n + 63) / 64) AS b, generate_series(0, 63) AS o ORDER BY 1 LIMIT v_n);
-        SELECT jsonb_agg(jsonb_build_object(
-                   'id', v_ids[g.place], 'queue', 'refresh.' || t.upstream || coalesce('.' || t.pool, ''), 'kind', 'livewell.refresh',
-                   'payload', jsonb_build_object('type', g.name, 'key', g.key, 'version', t.version), 'unique_key', g.name || ':' || g.key, 'policy', 'raise', 'group_key', g.key,
-                   'call_key', CASE WHEN t.keys_max > 1 THEN g.name || '#' || v_ids[1] || '.' || g.call ELSE g.name || ':' || g.key END,
-                   'lane', g.lane, 'max_attempts', 4, 'units', t.size_estimate)),
-               array_agg(DISTINCT 'refresh.' || t.upstream || coalesce('.' || t.pool, ''))
-        INTO v_jobs, queues
-        FROM unnest(p_types, p_keys, p_lanes, p_calls) WITH ORDINALITY AS g (name, key, lane, call, place) JOIN livewell.data_type t ON t.name = g.name;
+        SELECT jsonb_agg(to_jsonb(j)), array_agg(DISTINCT j.queue) INTO v_jobs, queues FROM (        -- a row at a time: half of what jsonb_build_object takes
+            SELECT v_ids[g.place] AS id, 'refresh.' || t.upstream || coalesce('.' || t.pool, '') AS queue, 'livewell.refresh' AS kind,
+                   jsonb_build_object('type', g.name, 'key', g.key, 'version', t.version) AS payload, g.name || ':' || g.key AS unique_key, 'raise' AS policy, g.key AS group_key,
+                   CASE WHEN t.keys_max > 1 THEN g.name || '#' || v_ids[1] || '.' || g.call ELSE g.name || ':' || g.key END AS call_key,
+                   g.lane, 4 AS max_attempts, t.size_estimate AS units
+            FROM unnest(p_types, p_keys, p_lanes, p_calls) WITH ORDINALITY AS g (name, key, lane, call, place) JOIN livewell.data_type t ON t.name = g.name) j;
         SELECT count(*) FILTER (WHERE a.answer IN ('merged', 'vanished', 'held', 'dropped')) INTO merged FROM livewell.enqueue_jobs(v_jobs) AS a;
         inserted := v_n - merged;
     END IF;

@@ -17,6 +17,10 @@ AS $$
 DECLARE
     v_failed integer;
 BEGIN
+    -- As a rule none is dead at all: one look instead of one for each key.
+    IF NOT EXISTS (SELECT FROM livewell.dead_job j WHERE j.kind = 'livewell.refresh') THEN
+        RETURN 0;
+    END IF;
     UPDATE livewell.ledger l
     SET failures = l.failures + 1, failing_since = coalesce(l.failing_since, d.died_at), retry_at = d.died_at + least(60 * 2 ^ least(l.failures, 20), 21600) * interval '1 second',
         due_at = greatest(p_now, d.died_at + least(60 * 2 ^ least(l.failures, 20), 21600) * interval '1 second'),
