@@ -183,7 +183,7 @@ class Clerk:
         source_at = source_time(dataset, wall, knobs)
         earlier = wall - max(dataset.stale_seconds, 10 * knobs.tick_seconds)
         older_at = source_time(dataset, earlier, knobs)
-        others = tuple(market.universe.other(symbol) for symbol in symbols)
+        others = market.universe.others(symbols)
         return Case(
             dataset=dataset,
             rows=rows_of(market, request.path, symbols, source_at, request.query),

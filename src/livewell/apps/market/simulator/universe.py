@@ -4,6 +4,9 @@ A made-up ticker is five letters that start with Q (QAAAA, QAAAB, …): no liste
 nobody takes simulated rows of it for real ones.
 """
 
+from collections.abc import Sequence
+from itertools import islice
+
 from livewell.errors import LivewellError
 
 __all__ = ["SYMBOLS_MAX", "Universe"]
@@ -44,9 +47,11 @@ class Universe:
         """Give the company's name."""
         return self._names.get(symbol) or f"{symbol.capitalize()} Holdings, Inc."
 
-    def other(self, symbol: str) -> str:
-        """Give the next symbol in the list: the one that a confused upstream answers about."""
-        return self.symbols[(self.places.get(symbol, -1) + 1) % len(self.symbols)]
+    def others(self, symbols: Sequence[str]) -> tuple[str, ...]:
+        """Give as many that were not asked for, the next in the list: those that a confused upstream answers about."""
+        first = self.places.get(symbols[0], -1) + 1 if symbols else 0
+        following = (self.symbols[(first + step) % len(self.symbols)] for step in range(len(self.symbols)))
+        return tuple(islice((symbol for symbol in following if symbol not in symbols), len(symbols)))
 
 
 def _made_up(number: int) -> str:
