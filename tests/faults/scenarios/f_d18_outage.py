@@ -3,7 +3,7 @@
 F-D18: nothing that is watched is called fresh for longer than its time to live, the breaker keeps the fleet from calling, and after the recovery there is no storm: in no window are there more calls than the rate
 allows, and every key is fresh again.
 
-F-D19: keys with line ends, slashes, question marks, percent signs and quotes are subscribed to past every check of Python, read by strangers, and asked for with a type whose pattern lets them in. The simulator's log
+F-D19: keys with line ends, slashes, question marks, percent signs and quotes are subscribed to past every check of Python, put past the check of SQL too, read by strangers, and asked for with a type whose pattern lets them in. The simulator's log
 shows each key as it was asked for, or not at all; no request is malformed, and no request has a header or a path that was not ours.
 
 Can it fail? Yes: F-D19, with the key put into the address as it is ("A&symbol=MSFT" then asks for another symbol, and "A#B" loses its end).
@@ -25,6 +25,11 @@ LIMITS = (
     'breaker = { failures = 5, share = 0.2, within = "1m", in_row = 3, open_for = "1s", open_max = "2s" }'
 )
 KEYS = 30
+SUBSCRIBE = "SELECT DISTINCT answer FROM livewell.subscribe(%s, NULL, %s, %s)"
+SMUGGLE = (
+    "INSERT INTO livewell.subscription SELECT s.id, 'quote', k, s.user_id FROM livewell.viewer_session s, unnest(%s::text[]) AS k WHERE s.id = %s",
+    "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at) SELECT 'quote', k, 'fmp', livewell.now(), livewell.now() FROM unnest(%s::text[]) AS k WHERE %s <> ''",
+)
 HOSTILE = (
     "A\r\nX-Evil: 1",
     "A\nB",
@@ -93,11 +98,14 @@ async def run_keys(scale: Scale) -> Findings:
         await market.until_fresh(findings, 40)
         for key in HOSTILE:
             findings.fired += await _refused(market, findings, key)
-        # Past the pattern: whoever may call the SQL function subscribes to anything of a length.
         before = len(market.calls())
         strange = [key for key in HOSTILE if "\x00" not in key]
-        session = market.watch("quote", strange)
-        del market.watched[-len(strange) :]  # the judge has nothing to say about what was never asked for
+        session = market.watch("quote", keys[:1])
+        answers = market.fleet.rows(SUBSCRIBE, (session, ["quote"] * len(strange), strange))
+        findings.check(answers == [("bad_key",)], f"subscribed to past Python's checks: {answers}")
+        # Past every pattern, as if the type's had been narrowed since: the worker looks for itself.
+        for statement in SMUGGLE:
+            market.fleet.rows(statement, (strange, session))
         await market.fleet.until("(SELECT count(*) FROM livewell.refresh_count WHERE outcome = 'wrong_key') > 0", 20)
         await _until_counted(market, findings, "wrong_key", len(strange))
         market.fleet.rows("SELECT livewell.close_session(%s, NULL)", (session,))
