@@ -51,8 +51,8 @@ class TypeAdmin:
 
     async def pause(self, name: str, *, paused: bool, upstream: bool = False) -> None:
         """Stop or start refreshing a type, or everything from an upstream; what is stored is read as before."""
-        function = "pause_upstream" if upstream else "pause_type"
-        [(found,)] = await self._database.call(f"SELECT livewell.{function}(%s, %s)", (name, paused))
+        query = "SELECT livewell.pause_upstream(%s, %s)" if upstream else "SELECT livewell.pause_type(%s, %s)"
+        [(found,)] = await self._database.call(query, (name, paused))
         if not found:
             what = "upstream" if upstream else "type"
             raise UnknownType(f'{what} "{name[:60]}" is not in the registry; see: livewell types list')
