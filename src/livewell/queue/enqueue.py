@@ -135,9 +135,8 @@ class Enqueuer:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._link = (
-            database.link()
-        )  # for single jobs, one after the other: past the pool a call takes 70 µs less; when it is busy, the pool
+        # For single jobs, one after the other: past the pool a call takes 70 µs less. While it is busy they go through the pool.
+        self._link = database.link()
         self._next = 0
         self._end = 0
 
@@ -148,7 +147,7 @@ class Enqueuer:
         self.bound(len(requests))
         for request in requests:
             request.check()
-        if tx is None and len(requests) == 1 and requests[0].ready_at_once and not self._link.busy:
+        if tx is None and len(requests) == 1 and requests[0].ready_at_once:
             return [await self._enqueue_one(requests[0])]
         fresh = iter(await self._ids(sum(request.id is None for request in requests)))
         ids = [next(fresh) if request.id is None else request.id for request in requests]
@@ -170,6 +169,9 @@ class Enqueuer:
 
     async def _enqueue_one(self, one: Request) -> Enqueued:
         [job_id] = await self._ids(1)
+        if self._link.busy:
+            await self._enqueue_plain(one, [job_id], f"[{one.payload}]", None, tries=_TRIES)
+            return Enqueued(Answer.INSERTED, job_id)
         attempts = None if one.max_attempts is None else str(one.max_attempts)
         params = (one.queue, one.kind, str(job_id), one.payload, str(one.lane), str(one.priority), attempts)
         try:
