@@ -252,7 +252,12 @@ def test_a_rollback_leaves_no_job(shop: Shop, observer: QueueSession) -> None:
         raise ValueError("card declined")
 
     assert observer.column(LIVE) == []
-    assert observer.value("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'") == 0
+    assert (
+        observer.value(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'"
+        )
+        == 0
+    )
 
 
 def test_an_error_of_the_callers_own_sql_is_postgres_own(shop: Shop) -> None:
@@ -395,7 +400,7 @@ def test_a_call_from_inside_the_portal_is_refused(shop: Shop) -> None:
 def test_a_wait_has_a_bound_and_cancels_what_it_waited_for(livewell_settings: Settings, observer: QueueSession) -> None:
     """A statement in a transaction ends on the server too, and the transaction with it."""
     shop = Shop(livewell_settings)
-    slow = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep%'"
+    slow = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE 'SELECT pg_sleep%'"
     with shop.sync.open(settings=livewell_settings.model_copy(update={"sync_wait_seconds": 0.5})):
         with pytest.raises(DatabaseUnavailable, match="LIVEWELL_SYNC_WAIT_SECONDS"), shop.sync.transaction() as tx:
             shop.sync.enqueue(shop.welcome, user_id=7, tx=tx)
@@ -595,7 +600,7 @@ def test_an_interrupt_in_a_transaction_rolls_it_back(livewell_dsn: str, observer
             print("interrupted")
         with app.sync.transaction() as tx:
             app.sync.enqueue(welcome, user_id=8, tx=tx)
-            print(tx.fetch("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'"))
+            print(tx.fetch("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep%' AND state = 'active'"))
         """,
     )
 
