@@ -15,7 +15,7 @@ FILL = """
 INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at)
 SELECT 'quote', 'K' || n, 'api', livewell.now(), livewell.now() + CASE WHEN n <= %s THEN interval '-1 minute' ELSE interval '1 hour' END FROM generate_series(1, %s) AS n
 """
-CHECK = "SELECT * FROM livewell.due_candidates('api', livewell.now(), {}, {})"
+CHECK = "SELECT * FROM livewell.due_candidates('api', livewell.now(), {}, {}, 0)"
 
 
 def read(refresh: RefreshSession, *, due: int, keys: int) -> int:

@@ -123,7 +123,7 @@ def count(filled: Filled) -> list[Plan]:
 
 def candidates(filled: Filled) -> list[Plan]:
     make_due(filled)
-    return filled.recorder.plans("SELECT * FROM livewell.due_candidates('api', livewell.now(), 4000, 500)")
+    return filled.recorder.plans("SELECT * FROM livewell.due_candidates('api', livewell.now(), 4000, 500, 0)")
 
 
 def dispatch(filled: Filled) -> list[Plan]:

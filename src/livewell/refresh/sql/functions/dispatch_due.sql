@@ -88,7 +88,7 @@ BEGIN
 
     answer := 'dispatched';
     SELECT array_agg(c.data_type) AS types, array_agg(c.key) AS keys, array_agg(c.due_at) AS dues, array_agg(c.viewers) AS viewers, array_agg(c.wanted_at) AS wanted
-    INTO v_page FROM livewell.due_candidates(p_upstream, v_now, p_oldest, p_newest) AS c;
+    INTO v_page FROM livewell.due_candidates(p_upstream, v_now, p_oldest, p_newest, v_room.calls) AS c;
     due := coalesce(cardinality(v_page.keys), 0);
     FOR v_c IN
         SELECT g.name, g.key, t.keys_max, t.size_estimate, CASE WHEN t.strategy = 'scheduled' OR g.viewers = 0 THEN 1 ELSE 0 END AS lane,

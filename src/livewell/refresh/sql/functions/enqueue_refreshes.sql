@@ -12,20 +12,30 @@ AS $$
 DECLARE
     v_n         integer := cardinality(p_keys);
     v_ids       bigint[];
-    v_jobs      jsonb;
+    v_new       record;                 -- the jobs, as arrays
+    v_taken     bigint[];               -- whose key has a job already
 BEGIN
     inserted := 0;
     merged := 0;
     queues := '{}';
     IF v_n > 0 THEN
         v_ids := ARRAY(SELECT b + o FROM livewell.reserve_job_ids((v_n + 63) / 64) AS b, generate_series(0, 63) AS o ORDER BY 1 LIMIT v_n);
-        SELECT jsonb_agg(to_jsonb(j)), array_agg(DISTINCT j.queue) INTO v_jobs, queues FROM (        -- a row at a time: half of what jsonb_build_object takes
-            SELECT v_ids[g.place] AS id, 'refresh.' || t.upstream || coalesce('.' || t.pool, '') AS queue, 'livewell.refresh' AS kind,
-                   jsonb_build_object('type', g.name, 'key', g.key, 'version', t.version) AS payload, g.name || ':' || g.key AS unique_key, 'raise' AS policy, g.key AS group_key,
-                   CASE WHEN t.keys_max > 1 THEN g.name || '#' || v_ids[1] || '.' || g.call ELSE g.name || ':' || g.key END AS call_key,
-                   g.lane, 4 AS max_attempts, t.size_estimate AS units
-            FROM unnest(p_types, p_keys, p_lanes, p_calls) WITH ORDINALITY AS g (name, key, lane, call, place) JOIN livewell.data_type t ON t.name = g.name) j;
-        SELECT count(*) FILTER (WHERE a.answer IN ('merged', 'vanished', 'held', 'dropped')) INTO merged FROM livewell.enqueue_jobs(v_jobs) AS a;
+        SELECT array_agg(v_ids[g.place]) AS ids, array_agg('refresh.' || t.upstream || coalesce('.' || t.pool, '')) AS queues, array_agg(g.lane) AS lanes,
+               array_agg(g.name || ':' || g.key) AS keys, array_agg(g.key) AS groups,
+               array_agg(CASE WHEN t.keys_max > 1 THEN g.name || '#' || v_ids[1] || '.' || g.call ELSE g.name || ':' || g.key END) AS calls,
+               array_agg(t.size_estimate) AS units, array_agg(jsonb_build_object('type', g.name, 'key', g.key, 'version', t.version)) AS payloads
+        INTO v_new
+        FROM unnest(p_types, p_keys, p_lanes, p_calls) WITH ORDINALITY AS g (name, key, lane, call, place) JOIN livewell.data_type t ON t.name = g.name;
+        v_taken := livewell.enqueue_keyed('livewell.refresh', 4, v_new.ids, v_new.queues, v_new.lanes, v_new.keys, v_new.groups, v_new.calls, v_new.units, v_new.payloads);
+        queues := ARRAY(SELECT DISTINCT q FROM unnest(v_new.queues) AS q ORDER BY q);
+        IF cardinality(v_taken) > 0 THEN
+            SELECT count(*) FILTER (WHERE a.answer IN ('merged', 'vanished', 'held', 'dropped')) INTO merged FROM livewell.enqueue_jobs((
+                SELECT jsonb_agg(to_jsonb(j)) FROM (
+                    SELECT n.*, 'livewell.refresh' AS kind, 'raise' AS policy, 4 AS max_attempts
+                    FROM unnest(v_new.ids, v_new.queues, v_new.lanes, v_new.keys, v_new.groups, v_new.calls, v_new.units, v_new.payloads)
+                         AS n (id, queue, lane, unique_key, group_key, call_key, units, payload)
+                    WHERE n.id = ANY (v_taken)) j)) AS a;
+        END IF;
         inserted := v_n - merged;
     END IF;
     RETURN NEXT;
