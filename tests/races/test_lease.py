@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.support.interleave import Given, Outcome, session, violations
 from tests.support.queue_sql import QueueSession
-from tests.support.variants import GATE, OPEN, SHUT, gate_before, variant
+from tests.support.variants import GATE, OPEN, SHUT, Change, gate_before, variant
 
 CLAIM = "SELECT answer, id, fence FROM livewell.claim_jobs(%(worker)s, '{work}', 10, false)"
 RECOVER = "SELECT * FROM livewell.recover_jobs(%(undertaker)s, 100, 0)"
@@ -180,10 +181,7 @@ async def test_a_heartbeat_that_refuses_itself_for_being_late_breaks(queue: Queu
 # -- burying and taking back are two statements ----------------------------------------------------------------------
 
 TWO_STATEMENTS = gate_before("DELETE FROM livewell.worker w\n        WHERE w.id = ANY")
-ONE_SNAPSHOT = (
-    "SELECT h.worker FROM holder h WHERE h.worker IS NOT NULL AND NOT EXISTS (SELECT FROM livewell.worker w WHERE w.id = h.worker)",
-    "SELECT h.worker FROM holder h WHERE h.worker = ANY (v_known)",
-)
+ONE_SNAPSHOT = ("j.worker > g.below AND j.worker < g.above", "j.worker = ANY (v_known)")
 
 
 async def burial_while_a_claim_commits(queue: QueueSession, queue_dsn: str) -> list[str]:
@@ -232,6 +230,49 @@ async def test_with_holders_read_before_the_burial_it_breaks(queue: QueueSession
     declare = ("    v_n         integer;", "    v_n         integer;\n    v_known     bigint[];")
     with variant(queue_dsn, "recover_jobs", declare, read_first, TWO_STATEMENTS, ONE_SNAPSHOT):
         assert await burial_while_a_claim_commits(queue, queue_dsn) != []
+
+
+# -- a job that finds a new owner while recovery looks at it ----------------------------------------------------------
+
+IN_THE_LOOK = (
+    "FROM gap g\n",
+    f"FROM (SELECT g.* FROM gap g WHERE pg_advisory_xact_lock({GATE})::text = '' OFFSET 0) g\n",
+)
+NO_SECOND_LOOK = (
+    "AND NOT EXISTS (SELECT FROM livewell.worker w WHERE w.id = j.worker));",
+    ");",
+)
+
+
+def claimed_anew_during_the_look(queue: QueueSession, queue_dsn: str, *changes: Change) -> str:
+    """A buried worker's job is taken back and claimed by a worker younger than the snapshot of a recovery that is under way; what became of it."""
+    undertaker, dying = queue.steady(), queue.register()
+    [job] = queue.enqueue()
+    [lost] = queue.claim(dying)
+    queue.rows("DELETE FROM livewell.worker WHERE id = %s", dying)
+    with variant(queue_dsn, "recover_jobs", *changes), QueueSession(queue_dsn) as slow, ThreadPoolExecutor(1) as pool:
+        queue.rows(SHUT)
+        flight = pool.submit(slow.recover, undertaker)
+        pid = slow.connection.info.backend_pid
+        while not queue.value(
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = %s AND locktype = 'advisory' AND NOT granted)", pid
+        ):
+            assert not flight.done()
+        queue.rows("SELECT livewell.settle_jobs(ARRAY[%s], '{lost}', '{NULL}', '{NULL}', '{NULL}')", lost.id)
+        assert [claim.id for claim in queue.claim(queue.register(), empty=True)] == [job]
+        queue.rows(OPEN)
+        flight.result(20)
+    return queue.state(job)
+
+
+def test_a_job_claimed_anew_during_the_look_is_not_taken_back(queue: QueueSession, queue_dsn: str) -> None:
+    """Locking finds its newest version, whose worker the look does not know: a second look does."""
+    assert claimed_anew_during_the_look(queue, queue_dsn, IN_THE_LOOK) == "running"
+
+
+def test_without_the_second_look_it_breaks(queue: QueueSession, queue_dsn: str) -> None:
+    """The young worker is robbed."""
+    assert claimed_anew_during_the_look(queue, queue_dsn, IN_THE_LOOK, NO_SECOND_LOOK) == "ready"
 
 
 # -- reconcile against a claim in flight -----------------------------------------------------------------------------

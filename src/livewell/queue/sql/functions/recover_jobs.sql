@@ -1,7 +1,7 @@
 -- Take back the jobs of workers whose lease has run out, and jobs past their own deadline.
 --
 -- Called by: maintain(), every second, by any worker.
--- Index:     job_worker_idx (as a skip scan: one probe per distinct holder), job_deadline_idx.
+-- Index:     job_worker_idx (one probe between any two living workers), job_deadline_idx.
 -- Why SKIP LOCKED: a row that is being finished right now is not stuck; waiting for it would deadlock with finish_jobs.
 -- Why two statements: the first buries (deletes) expired workers; only a new snapshot then sees every claim they committed.
 -- Only a steady caller buries: one that has itself renewed without a gap, up to now, for a whole lease (its own and the other's). After an outage everybody
@@ -29,18 +29,21 @@ BEGIN
         GET DIAGNOSTICS v_buried = ROW_COUNT;
     END IF;
 
-    WITH RECURSIVE holder AS (
-        (SELECT j.worker FROM livewell.job j WHERE j.state = 'running' ORDER BY j.worker LIMIT 1)
+    -- Only between the numbers of living workers: what those have run and finished is still in the index while somebody holds an old snapshot, and reading past it took half a second of every second.
+    WITH gap AS (
+        SELECT coalesce(lag(w.id) OVER (ORDER BY w.id), 0) AS below, w.id AS above FROM livewell.worker w
         UNION ALL
-        SELECT (SELECT j.worker FROM livewell.job j WHERE j.state = 'running' AND j.worker > h.worker ORDER BY j.worker LIMIT 1)
-        FROM holder h WHERE h.worker IS NOT NULL
-    ), dead AS (
-        SELECT h.worker FROM holder h WHERE h.worker IS NOT NULL AND NOT EXISTS (SELECT FROM livewell.worker w WHERE w.id = h.worker)
+        SELECT coalesce(max(w.id), 0), 9223372036854775807 FROM livewell.worker w
     )
     -- Bounded: after an outage a million rows must not be one transaction.
     SELECT array_agg(x.id) INTO v_lost FROM (
-        SELECT j.id FROM livewell.job j WHERE j.state = 'running' AND j.worker = ANY (ARRAY(SELECT d.worker FROM dead d))
-        ORDER BY j.worker LIMIT p_limit FOR UPDATE SKIP LOCKED) x;
+        SELECT d.id FROM gap g
+        CROSS JOIN LATERAL (
+            SELECT j.id FROM livewell.job j WHERE j.state = 'running' AND j.worker > g.below AND j.worker < g.above
+            ORDER BY j.worker LIMIT p_limit FOR UPDATE SKIP LOCKED) d
+        LIMIT p_limit) x;
+    -- One that was claimed anew while we looked, by a worker younger than our look, is locked too: it is not lost.
+    v_lost := ARRAY(SELECT j.id FROM livewell.job j WHERE j.id = ANY (v_lost) AND NOT EXISTS (SELECT FROM livewell.worker w WHERE w.id = j.worker));
     v_n := coalesce(cardinality(v_lost), 0);
     IF v_n > 0 THEN
         PERFORM livewell.settle_jobs(v_lost, array_fill('lost'::text, ARRAY[v_n]), array_fill(NULL::text, ARRAY[v_n]),
