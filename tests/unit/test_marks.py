@@ -36,10 +36,10 @@ def test_marks_are_used_only_after_a_slow_look_and_only_for_a_while(clock: Clock
 
 
 def test_a_dear_look_is_repeated_less_often(clock: Clock) -> None:
-    """It may take a fifth of the time, not all of it."""
+    """It may take a tenth of the time, not all of it."""
     marks = Marks()
     marks.slow(0.5)
-    clock.now += 2.4
+    clock.now += 4.9
     assert marks.use()
     clock.now += 0.2
     assert not marks.use()
