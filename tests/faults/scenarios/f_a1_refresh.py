@@ -39,9 +39,8 @@ async def run_kills(scale: Scale) -> Findings:
         cut_off = await _storm(market, crew, chance, scale.pick(2, 200))
         findings.fired = scale.pick(2, 200)
         findings.check(cut_off > 0, "no kill hit a worker in the middle of a call")
-        # Whoever was killed over five times is a dead letter, backed off for a minute: right, and rare.
         unlucky = market.fleet.value(LOST)
-        took = await market.until_fresh(findings, 60 if not unlucky else 150, anew=True)
+        took = await market.until_fresh(findings, _patience(market), anew=True)
         ruling = market.judge(findings)
         findings.figures = {
             "kills": findings.fired,
@@ -51,6 +50,11 @@ async def run_kills(scale: Scale) -> Findings:
             **ruling.figures(),
         }
     return findings
+
+
+def _patience(market: RefreshFleet) -> float:
+    """Seconds. Whoever was lost five times is a dead letter, backed off for a minute: right, and rare."""
+    return 150 if market.fleet.value(LOST) else 60
 
 
 async def _storm(market: RefreshFleet, crew: list[Worker], chance: Random, kills: int) -> int:
@@ -97,7 +101,7 @@ async def run_zombies(scale: Scale) -> Findings:
             tried, told = await _round(market, findings, crew, chance)
             attempted += tried
             fenced += told
-        await market.until_fresh(findings, 60, anew=True)
+        await market.until_fresh(findings, _patience(market), anew=True)
         findings.fired = attempted
         findings.check(attempted == fenced, f"{attempted} zombies tried to store, {fenced} were fenced")
         ruling = market.judge(findings)
@@ -130,6 +134,12 @@ async def _round(market: RefreshFleet, findings: Findings, crew: list[Worker], c
     taken = "NOT EXISTS (SELECT FROM livewell.job WHERE fence = ANY (%s) AND state = 'running')"
     if await market.fleet.until(taken, 30, (fences,)) is None:
         findings.check(False, "the survivor did not take over within 30 s")
+    # Who froze after its result had been sent, and before it knew, was no zombie.
+    done = {
+        fence
+        for (fence,) in market.fleet.rows("SELECT fence FROM livewell.job_history WHERE fence = ANY (%s)", (fences,))
+    }
+    fences = [fence for fence in fences if fence not in done]
     await asyncio.sleep(chance.uniform(0.0, 1.5))
     for zombie in zombies:
         zombie.thaw()
