@@ -11,15 +11,17 @@ import { element } from "./element.js";
 import { exactly, moment } from "./format.js";
 import { age, span, words } from "./livewell.js";
 
-/** From the worst; what each looks like. */
-export const VERDICTS = { failing: "bad", missing: "none", stale: "warn", lagging: "warn", unverifiable: "none", fresh: "fresh" };
+/** From the worst; what each looks like. refreshing: stale, but not for long enough to worry anybody. */
+export const VERDICTS = { failing: "bad", missing: "none", stale: "warn", lagging: "warn", refreshing: "none", unverifiable: "none", fresh: "fresh" };
 const ORDER = Object.keys(VERDICTS);
 const BROKEN = ["failing", "stale", "lagging"];
+const REFRESHING_MS = 5000;
 
 /** A card on the page; `closed` tells the server, through lw, when it is the last one that needs a key. */
 export class Card {
   #stops;
   #readings = new Map();
+  #staleSince = new Map();
   #body = element("div.body", element("p.nothing", "Waiting for the first value…"));
   #foot = { dot: element("span.dot"), verdict: element("span.verdict"), when: element("span"), from: element("span.from"), problem: element("p.problem"), sources: element("div.sources") };
   #price;
@@ -40,6 +42,8 @@ export class Card {
     this.#stops = card.needs.map((type) =>
       lw.watch(type, symbol, (reading) => {
         this.#readings.set(type, reading);
+        if (reading.verdict !== "stale") this.#staleSince.delete(type);
+        else if (!this.#staleSince.has(type)) this.#staleSince.set(type, Date.now());
         this.#draw();
         onReading(reading);
       }),
@@ -56,25 +60,30 @@ export class Card {
   /** Ages grow by themselves. */
   tick() {
     const all = this.card.needs.map((type) => this.#readings.get(type)).filter(Boolean);
-    const worst = worstOf(all);
+    const worst = worstOf(all, (reading) => this.#shown(reading));
+    const shown = worst ? this.#shown(worst) : "waiting";
     const { verdict, when, from, problem, sources } = this.#foot;
-    const broken = worst && (BROKEN.includes(worst.verdict) || (worst.answer && this.#body.dataset.shown));
-    this.node.dataset.tone = worst ? VERDICTS[worst.verdict] : "none";
-    this.node.dataset.verdict = worst?.verdict ?? "waiting";
-    write(verdict, worst ? (worst.answer ? "not watched" : worst.verdict) : "waiting");
+    const broken = worst && (BROKEN.includes(shown) || (worst.answer && this.#body.dataset.shown));
+    this.node.dataset.tone = VERDICTS[shown] ?? "none";
+    this.node.dataset.verdict = shown;
+    write(verdict, worst?.answer ? "not watched" : shown);
     write(when, worst?.checked_at ? `${span(age(worst))} ago` : "");
-    write(from, worst?.source_at ? `source ${moment(worst.source_at)}` : worst?.verdict === "unverifiable" ? "no source time" : "");
+    write(from, worst?.source_at ? `source ${moment(worst.source_at)}` : worst?.verdict === "unverifiable" ? "the source gives no time" : "");
     write(problem, broken ? (this.card.needs.length > 1 ? `${TITLES[worst.type]}: ` : "") + words(worst) : "");
     problem.hidden = !broken;
     if (sources.closest("details").open || !sources.childNodes.length) sources.replaceChildren(...all.map(source));
+  }
+
+  #shown({ type, verdict }) {
+    return verdict === "stale" && Date.now() - this.#staleSince.get(type) < REFRESHING_MS ? "refreshing" : verdict;
   }
 
   #draw() {
     const [main] = this.card.needs.map((type) => this.#readings.get(type));
     const values = Object.fromEntries([...this.#readings].map(([type, { value }]) => [type, value]));
     const shown = main && hasValue(main.value);
-    this.#body.toggleAttribute("data-shown", shown);
     if (shown) this.#body.dataset.shown = "yes";
+    else delete this.#body.dataset.shown;
     this.#body.replaceChildren(...(shown ? this.card.draw(values).filter(Boolean) : [element("p.nothing", main ? words(main) : "Waiting for the first value…")]));
     this.#flash();
     this.tick();
@@ -90,10 +99,10 @@ export class Card {
 
 const hasValue = (value) => value != null && !(Array.isArray(value) && !value.length);
 
-/** The one that may be trusted least; of two equal ones the one that was checked longer ago. */
-export function worstOf(readings) {
-  const place = (reading) => ORDER.indexOf(reading.verdict);
-  return [...readings].sort((a, b) => place(a) - place(b) || (age(b) ?? Infinity) - (age(a) ?? Infinity))[0];
+// The one that may be trusted least; of equal ones the first, which is what the card is about.
+function worstOf(readings, shown) {
+  const place = (reading) => ORDER.indexOf(shown(reading));
+  return [...readings].sort((a, b) => place(a) - place(b))[0];
 }
 
 function source(reading) {

@@ -33,7 +33,7 @@ function quote({ quote: now, end_of_day: rows }) {
     element(
       "div.price",
       element("p.big", { "data-watch": now.price }, price(now.price)),
-      element("p.change", { "aria-label": words }, `${arrow} ${price(Math.abs(change))} (${percent(Math.abs(now.change_percentage) / 100)})`),
+      element("p.change", { "aria-label": words }, `${arrow} ${price(Math.abs(change))} (${price(Math.abs(now.change_percentage))}\u202f%)`),
     ),
     (rows?.length && priceLine(rows, now.price)) || null,
     facts(".two", [
@@ -53,7 +53,7 @@ function profile({ profile: row }) {
     facts("", [
       ["Chief", row.ceo ?? "–"],
       ["Employees", count(row.full_time_employees)],
-      ["Listed since", day(row.ipo_date)],
+      ["Listed", day(row.ipo_date)],
     ]),
   ];
 }

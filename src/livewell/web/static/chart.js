@@ -29,7 +29,6 @@ export function priceLine(rows, now) {
       "svg",
       { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": words },
       drawing("polygon.area", { points: `0,${HEIGHT} ${points} ${WIDTH},${HEIGHT}` }),
-      drawing("line.base", { x1: 0, x2: WIDTH, y1: y(closes[0]), y2: y(closes[0]) }),
       drawing("polyline.line", { points }),
     ),
     element("div.scale", element("span", price(high)), element("span", price(low))),

@@ -500,7 +500,7 @@ export function words(reading) {
   const cause = CAUSES[reading.reason] ?? "The last refresh failed";
   if (reading.answer) return ANSWERS[reading.answer] ?? "This cannot be watched.";
   if (reading.verdict === "fresh") return `Fresh: checked ${checked}.`;
-  if (reading.verdict === "stale") return `Stale: last checked ${checked}.`;
+  if (reading.verdict === "stale") return `Last checked ${checked}, and due again.`;
   if (reading.verdict === "lagging") return `The source is late: checked ${checked}, but its own time is ${span(since(reading.source_at))} ago.`;
   if (reading.verdict === "unverifiable") return `Checked ${checked}; the source does not say how old it is.`;
   if (reading.verdict === "failing") return `${cause}; ${last}.`;

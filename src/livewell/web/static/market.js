@@ -70,7 +70,7 @@ class Row {
   }
 
   #heard({ type, value, verdict, answer, checked_at }) {
-    if (type === "quote" || type === "profile") this.#name.textContent = value?.company_name ?? value?.name ?? this.#name.textContent;
+    if (type === "quote" && value) this.#name.textContent = [value.name, value.exchange].filter(Boolean).join(" · ");
     if (type === "quote") this.node.toggleAttribute("data-unknown", value == null && verdict === "missing" && (answer === "bad_key" || Boolean(checked_at)));
     summarise();
   }
@@ -192,11 +192,11 @@ function answer(counts, all) {
   if (lw.state === "refused") return ["You are not signed in.", "bad"];
   if (lw.state === "offline") return [`Offline since ${offlineSince}.`, "bad"];
   if (!rows.size) return ["Nothing is watched.", "none"];
-  const cards = (n) => `${n} of ${all} ${all === 1 ? "card" : "cards"}`;
-  if (number("failing")) return [`${cards(number("failing", "stale", "lagging"))} cannot be refreshed.`, "bad"];
-  if (number("stale", "lagging")) return [`${cards(number("stale", "lagging"))} not fresh.`.replace(" not", all > 0 && number("stale", "lagging") === 1 ? " is not" : " are not"), "warn"];
+  const late = number("failing", "stale", "lagging");
+  if (late) return [`${late} of ${all} ${all === 1 ? "card" : "cards"} ${late === 1 ? "is" : "are"} not fresh.`, number("failing") ? "bad" : "warn"];
   if (number("waiting")) return ["Waiting for values…", "none"];
-  return number("fresh", "unverifiable") ? ["Everything is fresh.", "fresh"] : ["There is nothing to show.", "none"];
+  if (!number("fresh", "unverifiable", "refreshing")) return ["There is nothing to show.", "none"];
+  return [number("unverifiable", "missing") ? "Nothing is stale." : "Everything is fresh.", "fresh"];
 }
 
 function banner(state, problem) {
@@ -216,6 +216,12 @@ function turned(state, problem) {
   at("link").dataset.state = state;
   at("link-words").textContent = LINK[state];
   banner(state, problem);
+  summarise();
+}
+
+// Ages grow, and what has been refreshing for too long is stale.
+function tick() {
+  for (const row of rows.values()) row.tick();
   summarise();
 }
 
@@ -244,7 +250,7 @@ document.addEventListener("keydown", (event) => {
 });
 addEventListener("storage", (event) => event.key === STORED && arrange());
 at("suggestions").append(...SUGGESTED.map((symbol) => element("button.chip", { type: "button", onclick: () => put(symbol) }, symbol)));
-setInterval(() => document.hidden || [...rows.values()].forEach((row) => row.tick()), TICK_MS);
+setInterval(() => document.hidden || tick(), TICK_MS);
 
 arrange();
 lw.onState(turned);
