@@ -56,13 +56,15 @@ class _Viewer:
 class Reads:
     """For one open app."""
 
-    def __init__(self, database: Database, nudger: Nudger) -> None:
+    def __init__(self, database: Database, nudger: Nudger, *, follow: Database | None = None) -> None:
+        """follow: where changes are read, if that is another login."""
         self._database = database
+        self._follow = follow or database
         self._nudger = nudger
         self._settings = database.settings
         self._registry = Registry(database.call)
         self._viewers = Viewers(database, nudger)
-        self.changes = Changes(database, nudger)
+        self.changes = Changes(self._follow, nudger)
         self._warn_at = 0.0
 
     async def close(self) -> None:
@@ -123,7 +125,7 @@ class Reads:
         if time.monotonic() >= self._warn_at:
             self._warn_at = time.monotonic() + _WARN_SECONDS
             log.warning("the disk of the database is full: what is stale cannot be asked for", type=kind)
-        rows = await self._database.call(_READ, ([kind], [key], [-1], [None], [-1]))
+        rows = await self._follow.call(_READ, ([kind], [key], [-1], [None], [-1]))
         if not rows:
             raise UnknownType(f'type "{kind[:60]}" is not in the registry; see: livewell types list')
         return Read(reading_of(kind, key, rows[0][2:]), "unwritable")
