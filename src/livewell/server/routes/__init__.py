@@ -1,7 +1,8 @@
 """Routes, one file per capability. What is served stands in ROUTERS, and nowhere else."""
 
+from livewell.server import pages
 from livewell.server.routes import health, viewers
 
 __all__ = ["ROUTERS"]
 
-ROUTERS = (health.router, viewers.router)
+ROUTERS = (health.router, viewers.router, pages.router)

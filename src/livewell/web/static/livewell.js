@@ -496,7 +496,7 @@ export function span(seconds) {
 /** How fresh a value is, and what is wrong with it, as a sentence. @param {Reading} reading @returns {string} */
 export function words(reading) {
   const checked = reading.checked_at ? `${span(age(reading))} ago` : "never";
-  const last = reading.value == null ? "there is no value yet" : `this one was confirmed ${checked}`;
+  const last = reading.value == null ? "there is no value yet" : `this value was confirmed ${checked}`;
   const cause = CAUSES[reading.reason] ?? "The last refresh failed";
   if (reading.answer) return ANSWERS[reading.answer] ?? "This cannot be watched.";
   if (reading.verdict === "fresh") return `Fresh: checked ${checked}.`;
