@@ -36,7 +36,7 @@ export class Card {
       { "data-card": card.name, "data-tone": "none", "aria-label": `${card.title} of ${symbol}` },
       element("header", element("h3", card.title), close),
       this.#body,
-      element("div.foot-line", problem, element("details", element("summary", dot, verdict, when, from), sources)),
+      element("div.foot-line", problem, element("details", { ontoggle: () => this.tick() }, element("summary", dot, verdict, when, from), sources)),
     );
     problem.hidden = true;
     this.#stops = card.needs.map((type) =>
@@ -66,12 +66,13 @@ export class Card {
     const broken = worst && (BROKEN.includes(shown) || (worst.answer && this.#body.dataset.shown));
     this.node.dataset.tone = VERDICTS[shown] ?? "none";
     this.node.dataset.verdict = shown;
-    write(verdict, worst?.answer ? "not watched" : shown);
+    const held = document.body.hasAttribute("data-held") && worst; // nobody can say what it is now
+    write(verdict, worst?.answer ? "not watched" : held ? `was ${shown}` : shown);
     write(when, worst?.checked_at ? `${span(age(worst))} ago` : "");
     write(from, worst?.source_at ? `source ${moment(worst.source_at)}` : worst?.verdict === "unverifiable" ? "the source gives no time" : "");
     write(problem, broken ? (this.card.needs.length > 1 ? `${TITLES[worst.type]}: ` : "") + words(worst) : "");
     problem.hidden = !broken;
-    if (sources.closest("details").open || !sources.childNodes.length) sources.replaceChildren(...all.map(source));
+    if (sources.parentNode.open) sources.replaceChildren(...all.map(source));
   }
 
   #shown({ type, verdict }) {

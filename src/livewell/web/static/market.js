@@ -204,7 +204,7 @@ function banner(state, problem) {
   node.hidden = state !== "refused" && state !== "offline";
   if (node.hidden) return;
   at("banner-title").textContent = state === "refused" ? "The server does not let this page in." : "The server does not answer.";
-  at("banner-words").textContent = state === "refused" ? "Ask for a login link where Livewell runs, and open it here:" : `${problem ?? ""} What you see is from ${offlineSince}; the page tries again by itself.`.trim();
+  at("banner-words").textContent = state === "refused" ? `${problem} Ask for a login link where Livewell runs, and open it here:` : `${problem ?? ""} What you see is from ${offlineSince}; the page tries again by itself.`.trim();
   at("banner-command").hidden = state !== "refused";
   at("banner-command").textContent = "livewell keys login";
 }
@@ -213,10 +213,11 @@ function turned(state, problem) {
   if (state !== "offline") offlineSince = null;
   else offlineSince ??= new Date().toLocaleTimeString("en-GB");
   document.body.toggleAttribute("data-held", state === "offline" || state === "refused");
+  document.body.toggleAttribute("data-refused", state === "refused");
   at("link").dataset.state = state;
   at("link-words").textContent = LINK[state];
   banner(state, problem);
-  summarise();
+  tick();
 }
 
 // Ages grow, and what has been refreshing for too long is stale.
