@@ -10,7 +10,7 @@ import click
 
 from livewell.cli.command import command
 from livewell.cli.output import AS_JSON, print_facts, print_json
-from livewell.cli.worker import run, stopper
+from livewell.cli.worker import hold_leash, run, stopper
 
 if TYPE_CHECKING:
     import socket
@@ -27,8 +27,9 @@ PORT = click.option(
 @command("serve")
 @HOST
 @PORT
+@click.option("--leash", is_flag=True, hidden=True, help="Stop when standard input ends: whoever started us is gone.")
 @AS_JSON
-def serve(*, http_host: str | None, http_port: int | None, as_json: bool) -> None:
+def serve(*, http_host: str | None, http_port: int | None, leash: bool, as_json: bool) -> None:
     """Serve the HTTP API and its streams.
 
     The schema must be up to date: livewell migrate. On the embedded Postgres it prints a link that logs a browser in, once.
@@ -48,10 +49,10 @@ def serve(*, http_host: str | None, http_port: int | None, as_json: bool) -> Non
     else:
         where = addresses(settings)
         prepare_schema(where.operate, settings, apply=False)
-    run(lambda: _serve(settings, where, bound, as_json=as_json))
+    run(lambda: _serve(settings, where, bound, leash=leash, as_json=as_json))
 
 
-async def _serve(settings: Settings, where: Addresses, bound: socket.socket, *, as_json: bool) -> None:
+async def _serve(settings: Settings, where: Addresses, bound: socket.socket, *, leash: bool, as_json: bool) -> None:
     import asyncio  # noqa: PLC0415 - heavy
 
     from livewell.server.app import create_app, guarded  # noqa: PLC0415 - heavy
@@ -64,6 +65,8 @@ async def _serve(settings: Settings, where: Addresses, bound: socket.socket, *, 
         stop = stopper(server.stop)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
+        if leash:
+            hold_leash(loop, stop)
         say_where(address_of(bound), await login_link(settings, address_of(bound)), as_json=as_json)
         await server.run()
 
