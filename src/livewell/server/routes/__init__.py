@@ -1,8 +1,8 @@
 """Routes, one file per capability. What is served stands in ROUTERS, and nowhere else."""
 
 from livewell.server import pages
-from livewell.server.routes import health, viewers
+from livewell.server.routes import data, health, jobs, login, types, viewers
 
 __all__ = ["ROUTERS"]
 
-ROUTERS = (health.router, viewers.router, pages.router)
+ROUTERS = (health.router, login.router, viewers.router, data.router, types.router, jobs.router, pages.router)
