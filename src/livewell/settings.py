@@ -216,6 +216,10 @@ class Settings(BaseSettings):
         20, 1, 10_000, "Keys that nobody ever asked for which one user may read through to the upstream in a minute."
     )
 
+    push_compare_seconds: _Number = _bounded(
+        60, 1, 600, "How often a server compares all keys its streams follow: the bound for a very late commit."
+    )
+
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         default="info", description="The least severe line that is logged."
     )
