@@ -11,6 +11,7 @@ __all__ = ["COMMANDS", "cli", "main"]
 COMMANDS = (
     Entry("demo", "livewell.cli.demo", "Start here"),
     Entry("up", "livewell.cli.up", "Start here"),
+    Entry("serve", "livewell.cli.serve", "Run"),
     Entry("worker", "livewell.cli.worker", "Run"),
     Entry("migrate", "livewell.cli.migrate", "Run"),
     Entry("types", "livewell.cli.types", "Fresh data"),

@@ -1,0 +1,94 @@
+"""`livewell serve`: the HTTP server, until told to stop. It checks the schema and changes nothing."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from livewell.cli.command import command
+from livewell.cli.output import AS_JSON, print_facts, print_json
+from livewell.cli.worker import run, stopper
+
+if TYPE_CHECKING:
+    import socket
+
+    from livewell.server.pools import Addresses
+    from livewell.settings import Settings
+
+HOST = click.option("--host", "http_host", metavar="ADDRESS", help="Where to listen (LIVEWELL_HTTP_HOST).")
+PORT = click.option(
+    "--port", "http_port", type=click.IntRange(0, 65535), metavar="N", help="The port; 0: any (LIVEWELL_HTTP_PORT)."
+)
+
+
+@command("serve")
+@HOST
+@PORT
+@AS_JSON
+def serve(*, http_host: str | None, http_port: int | None, as_json: bool) -> None:
+    """Serve the HTTP API and its streams.
+
+    The schema must be up to date: livewell migrate. On the embedded Postgres it prints a link that logs a browser in, once.
+    """
+    from livewell import logs  # noqa: PLC0415 - heavy
+    from livewell.app import database_address, prepare_schema  # noqa: PLC0415 - heavy
+    from livewell.server.pools import addresses  # noqa: PLC0415 - heavy
+    from livewell.server.run import bind  # noqa: PLC0415 - heavy
+    from livewell.settings import Settings  # noqa: PLC0415 - heavy
+
+    settings = Settings.load(http_host=http_host, http_port=http_port)
+    logs.configure(settings)
+    bound = bind(settings.http_host, settings.http_port)
+    if settings.database_url is None or settings.roles == "none":
+        prepare_schema(database_address(settings), settings, apply=False)
+        where = addresses(settings)
+    else:
+        where = addresses(settings)
+        prepare_schema(where.operate, settings, apply=False)
+    run(lambda: _serve(settings, where, bound, as_json=as_json))
+
+
+async def _serve(settings: Settings, where: Addresses, bound: socket.socket, *, as_json: bool) -> None:
+    import asyncio  # noqa: PLC0415 - heavy
+
+    from livewell.server.app import create_app, guarded  # noqa: PLC0415 - heavy
+    from livewell.server.run import HttpServer, address_of  # noqa: PLC0415 - heavy
+    from livewell.server.state import State  # noqa: PLC0415 - heavy
+
+    loop = asyncio.get_running_loop()
+    async with State(where, settings) as state:
+        server = HttpServer(guarded(create_app(state)), state, bound)
+        stop = stopper(server.stop)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop)
+        say_where(address_of(bound), await login_link(settings, address_of(bound)), as_json=as_json)
+        await server.run()
+
+
+async def login_link(settings: Settings, base: str) -> str | None:
+    """A link for the person at this terminal; on another database than the embedded one, `livewell keys login` makes it."""
+    if settings.database_url is not None:
+        return None
+    from livewell.app import database_address  # noqa: PLC0415 - heavy
+    from livewell.db import Database  # noqa: PLC0415 - heavy
+    from livewell.server.login import link_address, make_link  # noqa: PLC0415 - heavy
+
+    database = Database(database_address(settings), settings)
+    await database.open()
+    try:
+        return link_address(base, await make_link(database, settings))
+    finally:
+        await database.close()
+
+
+def say_where(base: str, link: str | None, *, as_json: bool) -> None:
+    """The address, and the link as it is: what else is printed has its secrets hidden, and this one is for the reader."""
+    if as_json:
+        print_json({"address": base}, as_is={"login": link})
+    else:
+        print_facts({"address": base})
+        click.echo(f"log in   {link}" if link else "log in   with a link from: livewell keys login")
+    sys.stdout.flush()

@@ -1,0 +1,7 @@
+"""Routes, one file per capability. What is served stands in ROUTERS, and nowhere else."""
+
+from livewell.server.routes import health, viewers
+
+__all__ = ["ROUTERS"]
+
+ROUTERS = (health.router, viewers.router)

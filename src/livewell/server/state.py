@@ -1,0 +1,86 @@
+"""What one server process holds, from its start to its end.
+
+made ──open──▶ serving ──stopping.set()──▶ streams say goodbye ──close──▶ gone
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from livewell.queue.admin import QueueAdmin
+from livewell.queue.nudge import Nudger
+from livewell.refresh.admin import TypeAdmin
+from livewell.refresh.reads import Reads
+from livewell.refresh.viewers import Viewers
+from livewell.server.auth import Auth
+from livewell.server.buckets import Buckets
+from livewell.server.keys import Keys
+from livewell.server.pools import Addresses, Pools
+from livewell.server.tokens import Tokens
+from livewell.settings import Settings
+
+
+class State:
+    """Pools, keys, limits, and what routes stand on. `async with State(addresses, settings) as state:`."""
+
+    def __init__(self, where: Addresses, settings: Settings) -> None:
+        self.settings = settings
+        self.pools = Pools.of(where, settings)
+        self.buckets = Buckets.from_settings(settings)
+        self.auth = Auth(Keys(self.pools.api, cache_seconds=settings.key_cache_seconds), Tokens(settings.jwt))
+        self.stopping = asyncio.Event()
+        self._nudger: Nudger | None = None
+        self._reads: Reads | None = None
+
+    async def open(self) -> Self:
+        """Connect."""
+        await self.pools.open()
+        self._nudger = Nudger(self.pools.api)
+        self._reads = Reads(self.pools.api, self._nudger, follow=self.pools.hub)
+        return self
+
+    async def close(self) -> None:
+        """End what runs beside requests, and disconnect."""
+        self.stopping.set()
+        if self._reads is not None:
+            await self._reads.close()
+        if self._nudger is not None:
+            await self._nudger.close()
+        await self.pools.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def nudger(self) -> Nudger:
+        """Wakes whoever waits, here and elsewhere."""
+        assert self._nudger is not None  # noqa: S101 - routes run while the server is open
+        return self._nudger
+
+    @property
+    def reads(self) -> Reads:
+        """Reading through, as livewell_api; what it waits for is read as livewell_hub."""
+        assert self._reads is not None  # noqa: S101 - see above
+        return self._reads
+
+    @property
+    def viewers(self) -> Viewers:
+        """Sessions and subscriptions, as livewell_api."""
+        return Viewers(self.pools.api, self.nudger)
+
+    @property
+    def types(self) -> TypeAdmin:
+        """The registry, as livewell_operate."""
+        return TypeAdmin(self.pools.operate)
+
+    @property
+    def queues(self) -> QueueAdmin:
+        """Jobs and queues, as livewell_operate."""
+        return QueueAdmin(self.pools.operate, self.nudger)

@@ -1,0 +1,43 @@
+"""A server for each test on a database of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from livewell.settings import Settings
+from tests.support.http import Web, in_process, listening, logins
+
+
+@pytest.fixture(scope="session")
+def server_logins(livewell_server: str, livewell_template: str) -> Iterator[dict[str, tuple[str, str]]]:
+    """Logins of the server's roles, for the whole run of this process."""
+    assert livewell_template  # the roles come with it
+    with logins(livewell_server) as made:
+        yield made
+
+
+@pytest.fixture
+def server_settings(livewell_settings: Settings) -> Settings:
+    """Nothing is remembered of keys, and nobody asks too often."""
+    quick = {"key_cache_seconds": 0, "session_rate": 10_000, "read_rate": 10_000, "request_rate": 10_000}
+    return livewell_settings.model_copy(update=quick)
+
+
+@pytest.fixture
+async def web(
+    livewell_dsn: str, server_logins: dict[str, tuple[str, str]], server_settings: Settings
+) -> AsyncIterator[Web]:
+    """A server in this process."""
+    async with in_process(livewell_dsn, server_logins, server_settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def wire(
+    livewell_dsn: str, server_logins: dict[str, tuple[str, str]], server_settings: Settings
+) -> AsyncIterator[Web]:
+    """A server that listens on a socket."""
+    async with listening(livewell_dsn, server_logins, server_settings) as opened:
+        yield opened
