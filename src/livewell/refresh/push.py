@@ -51,11 +51,12 @@ _TURN_SECONDS = 0.005  # after the instant itself: "older than" is true a moment
 class Follower:
     """Whoever waits for changes of some keys: the latest state of each, until it is taken. Bounded by its keys."""
 
-    __slots__ = ("_latest", "awaited", "keys", "wake")
+    __slots__ = ("_latest", "awaited", "has", "keys", "wake")
 
     def __init__(self) -> None:
         self.keys: set[Key] = set()
         self.awaited: set[Key] = set()  # nothing was told of these yet
+        self.has: dict[Key, int] = {}  # for whoever passes values on: the version of each that was passed on
         self.wake = asyncio.Event()
         self._latest: dict[Key, Shown] = {}
 
@@ -69,18 +70,21 @@ class Follower:
     def forget(self, place: Key) -> None:
         """Not followed any more: what was not taken is not given."""
         self._latest.pop(place, None)
+        self.has.pop(place, None)
         self.awaited.discard(place)
 
-    def taken(self) -> list[Shown]:
-        """All that is new, without waiting."""
-        self.wake.clear()
-        taken, self._latest = self._latest, {}
-        return list(taken.values())
+    def pop(self) -> Shown | None:
+        """What has waited longest, as it is by now; None when nothing waits. For whoever is slower than the changes."""
+        if not self._latest:
+            return None
+        return self._latest.pop(next(iter(self._latest)))
 
     async def take(self) -> list[Shown]:
         """Wait for something new, and take all of it."""
         await self.wake.wait()
-        return self.taken()
+        self.wake.clear()
+        taken, self._latest = self._latest, {}
+        return list(taken.values())
 
 
 class Hub:

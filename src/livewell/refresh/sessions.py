@@ -102,6 +102,13 @@ class Sessions:
             self._touched.add(session)
             self._wake.set()
 
+    def allow(self, viewing: Viewing, allowed: Allowed) -> None:
+        """Its client may see other types than before: what it follows is looked at anew."""
+        viewing.allowed = allowed
+        self._hub.reduce(viewing.follower, [place for place in viewing.follower.keys if not allowed(place[0])])
+        viewing.version = -1
+        self.touch(viewing.session)
+
     async def stop(self) -> None:
         """End the task."""
         if self._watching is not None:
