@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from livewell.errors import ConfigurationError
 from livewell.server.state import State
+from livewell.server.transport import Protocol
 
 _GRACE_SECONDS = 5
 _BACKLOG = 2048
@@ -57,6 +58,7 @@ class HttpServer:
             uvicorn.Config(
                 app,
                 interface="asgi3",
+                http=Protocol,
                 lifespan="off",
                 ws="none",
                 log_config=None,

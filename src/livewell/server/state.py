@@ -11,13 +11,16 @@ from typing import Self
 
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.nudge import Nudger
+from livewell.queue.progress import JobProgress
 from livewell.refresh.admin import TypeAdmin
 from livewell.refresh.reads import Reads
+from livewell.refresh.sessions import Sessions
 from livewell.refresh.viewers import Viewers
 from livewell.server.auth import Auth
 from livewell.server.buckets import Buckets
 from livewell.server.keys import Keys
 from livewell.server.pools import Addresses, Pools
+from livewell.server.streams import Streams
 from livewell.server.tokens import Tokens
 from livewell.server.waits import Waits
 from livewell.settings import Settings
@@ -33,19 +36,28 @@ class State:
         self.auth = Auth(Keys(self.pools.api, cache_seconds=settings.key_cache_seconds), Tokens(settings.jwt))
         self.waits = Waits(max(1, settings.requests_max // 2))
         self.stopping = asyncio.Event()
+        self.streams = Streams(settings, self.auth, self.stopping)
+        self.progress = JobProgress(self.pools.operate)
         self._nudger: Nudger | None = None
         self._reads: Reads | None = None
+        self._sessions: Sessions | None = None
 
     async def open(self) -> Self:
         """Connect."""
         await self.pools.open()
         self._nudger = Nudger(self.pools.api)
         self._reads = Reads(self.pools.api, self._nudger, follow=self.pools.hub)
+        self._sessions = Sessions(self.pools.hub, self._reads.hub)
+        self._reads.hub.start()
         return self
 
     async def close(self) -> None:
         """End what runs beside requests, and disconnect."""
         self.stopping.set()
+        await self.streams.close()
+        await self.progress.close()
+        if self._sessions is not None:
+            await self._sessions.stop()
         if self._reads is not None:
             await self._reads.close()
         if self._nudger is not None:
@@ -71,6 +83,12 @@ class State:
         """Reading through, as livewell_api; what it waits for is read as livewell_hub."""
         assert self._reads is not None  # noqa: S101 - see above
         return self._reads
+
+    @property
+    def sessions(self) -> Sessions:
+        """What the sessions that are streamed to from here look at, as livewell_hub."""
+        assert self._sessions is not None  # noqa: S101 - see above
+        return self._sessions
 
     @property
     def viewers(self) -> Viewers:

@@ -25,7 +25,7 @@ GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_readonly;
 
 -- Verdicts, for whoever may read the rows they are computed from.
 GRANT SELECT ON livewell.exchange_session TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.stale_at, livewell.next_due, livewell.is_stale, livewell.verdict TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.stale_at, livewell.next_due, livewell.is_stale, livewell.verdict, livewell.verdict_turns_at TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
 
 -- Viewers: whoever serves them, and other clients. These run as the owner, see their headers.
 GRANT EXECUTE ON FUNCTION livewell.open_session, livewell.heartbeat_session, livewell.close_session, livewell.subscribe, livewell.unsubscribe, livewell.read_through
@@ -58,7 +58,10 @@ GRANT EXECUTE ON FUNCTION
     livewell.store_refreshes, livewell.judge_refresh, livewell.move_ledger, livewell.count_refreshes, livewell.demand_refresh, livewell.refresh_wanted, livewell.spend_cold_read, livewell.refresh_job,
     livewell.read_changes
     TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.read_changes TO livewell_hub;
+-- The hub: what changed, what it looks like now, and who of this process's clients is subscribed to it. Workers too, for app.get and app.watch.
+GRANT SELECT ON livewell.viewer_session, livewell.subscription TO livewell_hub;
+GRANT EXECUTE ON FUNCTION livewell.read_changes, livewell.changed_since, livewell.session_keys TO livewell_hub;
+GRANT EXECUTE ON FUNCTION livewell.changed_since TO livewell_worker;
 
 -- ── row security: functions that run as the owner see and write the rows of one user, the one they were called for, whatever their own words say ──
 -- Whoever is a login of their own and a member of the owner could switch this off, so it does not hold them; a superuser it never holds. Roles that serve everybody (workers, the hub, operators)
