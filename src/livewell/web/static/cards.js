@@ -75,10 +75,11 @@ function revenue({ income_statement: rows }) {
 function solvency({ balance_sheet_statement: rows, income_statement: income }) {
   const row = latest(rows);
   const earned = sameYear(income, row);
+  const owed = (one) => share(one.total_debt, one.total_stockholders_equity);
   return [
-    figure(ratio(share(row.total_debt, row.total_stockholders_equity)), "debt to equity"),
+    figure(ratio(owed(row)), "debt to equity"),
     element("p.sub", year(row)),
-    yearBars(rows.map((one) => Number(one.total_debt)), `Debt of ${rows.length} years, the last ${amount(row.total_debt)}`),
+    yearBars(rows.map((one) => Number(owed(one))), `Debt to equity of ${rows.length} years, the last ${ratio(owed(row))}`),
     facts("", [
       ["Net debt", amount(row.net_debt)],
       ["Current ratio", ratio(share(row.total_current_assets, row.total_current_liabilities))],
