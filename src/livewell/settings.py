@@ -307,11 +307,11 @@ class Settings(BaseSettings):
     )
     login_seconds: _Number = _bounded(43_200, 60, 2_592_000, "How long a login by link lasts.")
     link_seconds: _Number = _bounded(900, 10, 86_400, "How long a login link waits to be used.")
-    session_rate: _Number = _bounded(
+    session_requests_per_second: _Number = _bounded(
         30, 0.1, 100_000, "Requests a second that one client may make to sessions; twice as many at once."
     )
-    read_rate: _Number = _bounded(10, 0.1, 100_000, "The same for reading through (`/v1/data`).")
-    request_rate: _Number = _bounded(20, 0.1, 100_000, "The same for everything else, and for failed logins.")
+    read_requests_per_second: _Number = _bounded(10, 0.1, 100_000, "The same for reading through (`/v1/data`).")
+    requests_per_second: _Number = _bounded(20, 0.1, 100_000, "The same for everything else, and for failed logins.")
     body_bytes_max: _Whole = _bounded(262_144, 1024, 10_485_760, "The body of one request at most.")
     requests_max: _Whole = _bounded(
         200, 1, 100_000, "Requests one server works on at once; streams have their own bound."

@@ -21,7 +21,12 @@ def server_logins(livewell_server: str, livewell_template: str) -> Iterator[dict
 @pytest.fixture
 def server_settings(livewell_settings: Settings) -> Settings:
     """Nothing is remembered of keys, and nobody asks too often."""
-    quick = {"key_cache_seconds": 0, "session_rate": 10_000, "read_rate": 10_000, "request_rate": 10_000}
+    quick = {
+        "key_cache_seconds": 0,
+        "session_requests_per_second": 10_000,
+        "read_requests_per_second": 10_000,
+        "requests_per_second": 10_000,
+    }
     return livewell_settings.model_copy(update=quick)
 
 

@@ -57,6 +57,7 @@ class Web:
         self.dsn = dsn
         self.state = state
         self.base = base
+        self.application: Any = None  # the guarded application, where there is no socket
         self._transport = transport
         self.client = self.client_with({})
 
@@ -98,8 +99,10 @@ class Web:
 async def in_process(dsn: str, made: dict[str, tuple[str, str]], settings: Settings) -> AsyncIterator[Web]:
     """Without a socket: requests go straight into the application. An answer is complete before it is seen, so not for streams."""
     async with State(addresses(dsn, made), settings) as state:
-        transport = httpx2.ASGITransport(app=guarded(create_app(state)), raise_app_exceptions=False)
-        yield Web(dsn, state, transport, BASE)
+        application = guarded(create_app(state))
+        web = Web(dsn, state, httpx2.ASGITransport(app=application, raise_app_exceptions=False), BASE)
+        web.application = application
+        yield web
 
 
 @asynccontextmanager

@@ -84,6 +84,18 @@ class Reads:
         user: str | None = None,
     ) -> Reading:
         """The reading; if it is not fresh enough, the one after the refresh that this demands, or what there is when the wait is over."""
+        return (await self.read(kind, key, max_age=max_age, wait=wait, user=user)).reading
+
+    async def read(
+        self,
+        kind: str,
+        key: str,
+        *,
+        max_age: Duration | None = None,
+        wait: Duration | None = None,
+        user: str | None = None,
+    ) -> Read:
+        """The same, with what became of the demand."""
         age = None if max_age is None else seconds(max_age, "max_age")
         limit = 0.0 if wait is None else seconds(wait, "wait")
         if limit > _WAIT_SECONDS_MAX:
@@ -91,13 +103,13 @@ class Reads:
         give_up = time.monotonic() + limit
         _check_key(key)
         if limit <= 0 or self.hub.full:
-            return (await self.read_through(kind, key, age, user)).reading
+            return await self.read_through(kind, key, age, user)
         follower = self.hub.follow([(kind, key)], read=False)  # before it is read: so no change is missed
         try:
             read = await self.read_through(kind, key, age, user)
             if read.demand not in _DEMANDS:
-                return read.reading
-            return await _changed(follower, read.reading, give_up)
+                return read
+            return Read(await _changed(follower, read.reading, give_up), read.demand)
         finally:
             self.hub.unfollow(follower)
 

@@ -9,8 +9,7 @@ The header wins: a page of another origin that sends a key is never mistaken for
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Literal
 
@@ -18,7 +17,7 @@ from starlette.datastructures import Headers
 
 from livewell.server.keys import Key, Keys
 from livewell.server.problems import Problem, unknown_caller
-from livewell.server.tokens import Token, Tokens
+from livewell.server.tokens import Tokens
 
 COOKIE = "livewell"
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -37,7 +36,7 @@ class Caller:
     scopes: frozenset[str]
     types: frozenset[str] | None = None  # that may be read; None: all
     key_id: str | None = None
-    good_until: float | None = None  # monotonic
+    token: str | None = field(default=None, repr=False)  # to be verified again
 
     def may(self, scope: str) -> bool:
         """Whether the scope is among theirs."""
@@ -73,12 +72,11 @@ class Auth:
 
     async def renew(self, caller: Caller) -> Caller | None:
         """The same caller as of now, for streams; None when they may not come in any more."""
-        if caller.key_id is None:
-            return caller if caller.good_until is None or caller.good_until > time.monotonic() else None
-        key = await self.keys.find(caller.key_id)
-        if key is None:
-            return None
-        return replace(caller, scopes=key.scopes, types=key.types, good_until=key.good_until)
+        if caller.token is not None:
+            token = self._tokens.check(caller.token)
+            return None if token is None else replace(caller, scopes=token.scopes)
+        key = await self.keys.find(caller.key_id or "")
+        return None if key is None else replace(caller, scopes=key.scopes, types=key.types)
 
     def remembers(self, headers: Headers) -> bool:
         """Whether the caller shows a key that was good a moment ago: a stranger at the same address must not lock them out."""
@@ -98,7 +96,7 @@ class Auth:
         token = self._tokens.check(text)
         if token is None:
             raise unknown_caller(_WRONG)
-        return _by_token(token)
+        return Caller(user=token.user, client=token.user, kind="jwt", scopes=token.scopes, token=text)
 
 
 def cookie_of(headers: Headers) -> str | None:
@@ -136,15 +134,4 @@ def _by_key(key: Key, address: str) -> Caller:
         scopes=key.scopes,
         types=key.types,
         key_id=key.id,
-        good_until=key.good_until,
-    )
-
-
-def _by_token(token: Token) -> Caller:
-    return Caller(
-        user=token.user,
-        client=token.user,
-        kind="jwt",
-        scopes=token.scopes,
-        good_until=time.monotonic() + token.seconds_left,
     )

@@ -38,7 +38,13 @@ class Buckets:
     @classmethod
     def from_settings(cls, settings: Settings) -> Buckets:
         """With the configured rates."""
-        return cls({"session": settings.session_rate, "read": settings.read_rate, "other": settings.request_rate})
+        return cls(
+            {
+                "session": settings.session_requests_per_second,
+                "read": settings.read_requests_per_second,
+                "other": settings.requests_per_second,
+            }
+        )
 
     def take(self, client: str, kind: Kind, n: float = 1.0) -> float:
         """Take n tokens: 0 when there were, else the seconds until there will be."""

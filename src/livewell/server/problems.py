@@ -147,6 +147,8 @@ async def _http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - see above
     if error.status_code == 404:
         return not_found().response()
+    if error.status_code == 400:  # the only one of the framework's own: a body that cannot be read at all
+        return Problem(400, "The body is not JSON.", word="invalid", field="body").response()
     return Problem(error.status_code, headers=error.headers).response()
 
 
@@ -163,6 +165,8 @@ async def _ours(request: Request, error: Exception) -> Response:
     if isinstance(error, DatabaseUnavailable | DatabaseConflict):
         log.warning("the database did not answer", path=request.url.path, error=str(error))
         return busy().response()
+    if isinstance(error, DatabaseError) and "NUL" in str(error):
+        return Problem(400, "Texts with NUL in them are not taken.", word="invalid").response()
     log.error("a request failed", path=request.url.path, error=f"{type(error).__name__}: {error}")
     if isinstance(error, DatabaseError) and error.sqlstate[:2] in ("53", "55", "57"):
         return busy().response()  # full, locked or shutting down: it passes

@@ -22,6 +22,7 @@ from livewell.server.keys import Keys
 from livewell.server.pools import Addresses, Pools
 from livewell.server.streams import Streams
 from livewell.server.tokens import Tokens
+from livewell.server.waits import Waits
 from livewell.settings import Settings
 
 
@@ -33,6 +34,7 @@ class State:
         self.pools = Pools.of(where, settings)
         self.buckets = Buckets.from_settings(settings)
         self.auth = Auth(Keys(self.pools.api, cache_seconds=settings.key_cache_seconds), Tokens(settings.jwt))
+        self.waits = Waits(max(1, settings.requests_max // 2))
         self.stopping = asyncio.Event()
         self.streams = Streams(settings, self.auth, self.stopping)
         self.progress = JobProgress(self.pools.operate)
@@ -94,8 +96,13 @@ class State:
         return Viewers(self.pools.api, self.nudger)
 
     @property
+    def registry(self) -> TypeAdmin:
+        """The registry to read, as livewell_hub: for viewers."""
+        return TypeAdmin(self.pools.hub)
+
+    @property
     def types(self) -> TypeAdmin:
-        """The registry, as livewell_operate."""
+        """The registry to change, as livewell_operate."""
         return TypeAdmin(self.pools.operate)
 
     @property

@@ -2,14 +2,13 @@
 
 token ──its iss──▶ issuer ──the issuer's one algorithm and key──▶ signature, iss, aud, exp, sub ──▶ user and scopes
 
-What a token says of its own algorithm decides nothing. Its expiry is the one instant that is compared with this machine's own clock: the issuer wrote it, not our database.
+What a token says of its own algorithm decides nothing. Its expiry is the one instant that is compared with this machine's own clock, by the library: the issuer wrote it, not our database.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +36,6 @@ class Token:
     user: str
     issuer: str
     scopes: frozenset[str]
-    seconds_left: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +59,13 @@ class Trusted:
             )
         except (jwt.PyJWTError, ValueError, TypeError):
             return None
-        subject, expires = claims["sub"], claims["exp"]
+        subject = claims["sub"]
         if not isinstance(subject, str) or not 1 <= len(subject.encode(errors="replace")) <= _SUBJECT_BYTES_MAX:
             return None
         if "\x00" in subject or not subject.isprintable():
             return None
-        left = float(expires) + _LEEWAY_SECONDS - time.time()
         scopes = _scopes(claims.get(self.issuer.scopes_claim))
-        return Token(user_of(self.issuer.name, subject), self.issuer.name, scopes, left)
+        return Token(user_of(self.issuer.name, subject), self.issuer.name, scopes)
 
 
 class Tokens:

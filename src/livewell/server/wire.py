@@ -10,15 +10,19 @@ from decimal import Decimal
 from typing import Annotated, Any
 
 import orjson
-from fastapi import Query
+from fastapi import Path, Query
 from starlette.responses import Response
 
 _CURSOR_CHARS_MAX = 600
 LIMIT_MAX = 100
 
+TypeName = Annotated[str, Path(max_length=200, description="The name of a type.")]
+TypeKey = Annotated[str, Path(max_length=2000, description="A key of the type.")]
+JobId = Annotated[int, Path(ge=1, le=2**63 - 1, description="The number of a job.")]
 Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="Items at most.")]
 After = Annotated[
-    str | None, Query(max_length=_CURSOR_CHARS_MAX, description="The `next` of the page before; NULL begins.")
+    str | None,
+    Query(max_length=_CURSOR_CHARS_MAX, description="The `next` of the page before; without it the list begins."),
 ]
 
 
@@ -68,3 +72,11 @@ def place(after: str | None) -> str:
     if "\x00" in text:
         raise ValueError("not a cursor")
     return text
+
+
+def number_after(after: str | None) -> int:
+    """The place in a list that is ordered by a number."""
+    text = place(after)
+    if text and not (text.isascii() and text.isdigit() and int(text) < 2**63):
+        raise ValueError("not a cursor")
+    return int(text or 0)

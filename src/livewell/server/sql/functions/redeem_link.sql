@@ -25,8 +25,8 @@ BEGIN
     END IF;
     UPDATE livewell.api_key k SET revoked_at = v_now, last_used_at = v_now WHERE k.id = p_id;
     PERFORM pg_catalog.set_config('livewell.user_id', 'key:' || p_login_id, true);
-    INSERT INTO livewell.api_key (id, user_id, kind, name, scopes, types, secret_hash, created_at, expires_at, last_used_at)
-    VALUES (p_login_id, 'key:' || p_login_id, 'login', v_link.name, v_link.scopes, v_link.types, p_login_hash, v_now, v_now + p_login_seconds * interval '1 second', v_now);
+    INSERT INTO livewell.api_key (id, user_id, kind, "name", scopes, types, secret_hash, created_at, expires_at, last_used_at)
+    VALUES (p_login_id, 'key:' || p_login_id, 'login', v_link."name", v_link.scopes, v_link.types, p_login_hash, v_now, v_now + p_login_seconds * interval '1 second', v_now);
     RETURN true;
 END
 $$;
