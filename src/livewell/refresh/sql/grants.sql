@@ -58,6 +58,7 @@ GRANT EXECUTE ON FUNCTION
     livewell.store_refreshes, livewell.judge_refresh, livewell.move_ledger, livewell.count_refreshes, livewell.demand_refresh, livewell.refresh_wanted, livewell.spend_cold_read, livewell.refresh_job,
     livewell.read_changes
     TO livewell_worker;
+
 -- The hub: what changed, what it looks like now, and who of this process's clients is subscribed to it. Workers too, for app.get and app.watch.
 GRANT SELECT ON livewell.viewer_session, livewell.subscription TO livewell_hub;
 GRANT EXECUTE ON FUNCTION livewell.read_changes, livewell.changed_since, livewell.session_keys TO livewell_hub;

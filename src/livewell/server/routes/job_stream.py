@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 
 from livewell.queue.progress import JobFollower, JobProgress
 from livewell.server.auth import Caller
 from livewell.server.depends import Operator, TheState
 from livewell.server.problems import not_found
 from livewell.server.streams import Stream, event
-from livewell.server.wire import encode
+from livewell.server.wire import JobId, encode
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 
-JobId = Annotated[int, Path(ge=1, le=2**63 - 1)]
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"description": "Events: job (a record), beat, bye.", "content": {"text/event-stream": {}}}
 }
