@@ -10,6 +10,7 @@ The page docs/reference/settings.md is made from the fields: `python -m livewell
 """
 
 import difflib
+import json
 import os
 import re
 import sys
@@ -21,7 +22,9 @@ from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -36,7 +39,7 @@ from livewell.errors import ConfigurationError
 from livewell.host import host_name
 from livewell.redact import MASK, mask_url, redact
 
-__all__ = ["Settings", "reference_page"]
+__all__ = ["Issuer", "Settings", "reference_page"]
 
 _PREFIX = "LIVEWELL_"
 _FILE = "livewell.toml"
@@ -87,7 +90,58 @@ def _split_hosts(value: object) -> object:
     return hosts
 
 
+def _split_origins(value: object) -> object:
+    """`https://a.com, http://localhost:3000`, or a list of them."""
+    names = value.split(",") if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ValueError("not a list of origins")
+    origins = tuple(dict.fromkeys(map(_origin, names)))
+    if len(origins) > _HOSTS_MAX:
+        raise ValueError("too many origins")
+    return origins
+
+
+_ORIGIN = re.compile(r"(https?)://([^/:\[\]]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+
+
+def _origin(text: str) -> str:
+    """Exactly as browsers send it."""
+    match = _ORIGIN.fullmatch(text.strip().lower())
+    if match is None or match[3] == {"http": ":80", "https": ":443"}[match[1]]:
+        raise ValueError("not an origin")
+    return f"{match[1]}://{host_name(match[2])}{match[3] or ''}"
+
+
+class Issuer(BaseModel):
+    """One who may say who a person is. The algorithm is fixed: what a token says of its own is never believed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,19}$")]
+    issuer: Annotated[str, Field(min_length=1, max_length=500)]
+    audience: Annotated[str, Field(min_length=1, max_length=500)]
+    algorithm: Literal["RS256", "ES256", "EdDSA", "HS256"]
+    key: Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]{0,99}|file:.{1,1000})$")]
+    scopes_claim: Annotated[str, Field(min_length=1, max_length=100)] = "scope"
+
+
+def _read_issuers(value: object) -> object:
+    """A list of tables; in the environment it is JSON."""
+    issuers = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(issuers, list | tuple) or len(issuers) > 20:
+        raise ValueError("not a list of issuers")
+    if not all(isinstance(one, dict | Issuer) for one in issuers):
+        raise ValueError("not an issuer")
+    names = [one.get("name") if isinstance(one, dict) else one.name for one in issuers]
+    said = [one.get("issuer") if isinstance(one, dict) else one.issuer for one in issuers]
+    if len(set(names)) < len(names) or len(set(said)) < len(said):
+        raise ValueError("an issuer is named twice")
+    return tuple(issuers)
+
+
 _Hosts = Annotated[tuple[str, ...], BeforeValidator(_split_hosts)]
+_Origins = Annotated[tuple[str, ...], BeforeValidator(_split_origins)]
+_Issuers = Annotated[tuple[Issuer, ...], BeforeValidator(_read_issuers)]
 _Whole = Annotated[int, BeforeValidator(_refuse_bool)]
 _Number = Annotated[float, BeforeValidator(_refuse_bool)]
 _Address = Annotated[SecretStr, AfterValidator(_check_address)]
@@ -120,6 +174,14 @@ class Settings(BaseSettings):
         _ADDRESS_ALLOWED,
         "A direct address for LISTEN, where `database_url` is a transaction pooler. Not set: `database_url`.",
     )
+    api_url: _Address | None = _free(
+        _ADDRESS_ALLOWED,
+        "Where `livewell serve` logs in for viewers' requests, as a member of `livewell_api`. Not needed on the embedded server, nor with `roles` none.",
+    )
+    operate_url: _Address | None = _free(
+        _ADDRESS_ALLOWED, "The same for operators' requests, as a member of `livewell_operate`."
+    )
+    hub_url: _Address | None = _free(_ADDRESS_ALLOWED, "The same for streams, as a member of `livewell_hub`.")
     data_dir: _Folder | None = _free("a path", "The embedded server's folder. Not set: chosen by Livewell.")
     postgres_bin: _Folder | None = _free(
         "a path", "The folder with `postgres` and `initdb` for the embedded server. Not set: found."
@@ -216,6 +278,53 @@ class Settings(BaseSettings):
         20, 1, 10_000, "Keys that nobody ever asked for which one user may read through to the upstream in a minute."
     )
 
+    http_host: Annotated[str, AfterValidator(host_name)] = _free(
+        "a host name or an address",
+        "Where `livewell serve` listens. Anything but this machine's own 127.0.0.1 belongs behind a proxy that speaks https.",
+        default="127.0.0.1",
+    )
+    http_port: _Whole = _bounded(8484, 0, 65_535, "The port it listens on; 0 takes any free one.")
+    hosts: _Hosts = _free(
+        _HOSTS_ALLOWED,
+        "Names by which the server may be called, besides 127.0.0.1, localhost and [::1]; others are refused (any port).",
+        default=(),
+    )
+    origins: _Origins = _free(
+        f"exact origins such as https://shop.example.com with commas between, at most {_HOSTS_MAX}; no path and no *",
+        "Web pages of these origins may use the API with a key of theirs; never with our cookie.",
+        default=(),
+    )
+    proxies: _Hosts = _free(
+        _HOSTS_ALLOWED, "Addresses of proxies whose `X-Forwarded-For` and `-Proto` are believed.", default=()
+    )
+    jwt: _Issuers = _free(
+        "a list of tables (in the environment: JSON) with name, issuer, audience, algorithm, key and optionally scopes_claim; see docs/howto/serve.md",
+        "Who may say who a person is: issuers of JSON Web Tokens.",
+        default=(),
+    )
+    key_cache_seconds: _Number = _bounded(
+        10, 0, 60, "How long a server remembers a key; a revoked one is refused after this long at the latest."
+    )
+    login_seconds: _Number = _bounded(43_200, 60, 2_592_000, "How long a login by link lasts.")
+    link_seconds: _Number = _bounded(900, 10, 86_400, "How long a login link waits to be used.")
+    session_requests_per_second: _Number = _bounded(
+        30, 0.1, 100_000, "Requests a second that one client may make to sessions; twice as many at once."
+    )
+    read_requests_per_second: _Number = _bounded(10, 0.1, 100_000, "The same for reading through (`/v1/data`).")
+    requests_per_second: _Number = _bounded(20, 0.1, 100_000, "The same for everything else, and for failed logins.")
+    body_bytes_max: _Whole = _bounded(262_144, 1024, 10_485_760, "The body of one request at most.")
+    requests_max: _Whole = _bounded(
+        200, 1, 100_000, "Requests one server works on at once; streams have their own bound."
+    )
+    streams_max: _Whole = _bounded(5000, 1, 100_000, "Streams one server holds at once.")
+    user_streams_max: _Whole = _bounded(20, 1, 10_000, "Streams one user may have on one server.")
+    push_send_seconds: _Number = _bounded(10, 0.1, 300, "A stream whose client takes nothing for this long is ended.")
+    push_beat_seconds: _Number = _bounded(15, 0.1, 300, "How often a stream says that it is alive.")
+    push_compare_seconds: _Number = _bounded(
+        60, 1, 600, "How often a server compares all keys its streams follow: the bound for a very late commit."
+    )
+    push_rights_seconds: _Number = _bounded(60, 1, 600, "How often the rights of a stream are checked again.")
+
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         default="info", description="The least severe line that is logged."
     )
@@ -308,6 +417,7 @@ _CALL_RULE = (
     "lease_seconds, from 30 on, must be more than call_timeout_seconds + 10: a renewal that ran into its deadline "
     "must fit in again before the lease is over"
 )
+_SERVER_RULE = "api_url, operate_url and hub_url go together, and with database_url: each is a login of its own"
 _LISTEN_RULE = "listen_url needs database_url: the embedded server has its own address"
 
 
@@ -317,6 +427,11 @@ def _conflicts(settings: Settings) -> Iterator[_Conflict]:
         yield _Conflict(("lease_seconds", "heartbeat_seconds"), f"{_HEARTBEAT_RULE} (here {_text(6 * heartbeat)})")
     if lease >= 30 and lease <= call + 10:
         yield _Conflict(("lease_seconds", "call_timeout_seconds"), f"{_CALL_RULE} (here {_text(call + 10)})")
+    servers = ("api_url", "operate_url", "hub_url")
+    if any(getattr(settings, name) for name in servers) and not all(
+        getattr(settings, name) for name in (*servers, "database_url")
+    ):
+        yield _Conflict((*servers, "database_url"), _SERVER_RULE)
     if settings.listen_url and not settings.database_url:
         yield _Conflict(("listen_url", "database_url"), _LISTEN_RULE)
 
@@ -425,6 +540,8 @@ def _conflict_problem(conflict: _Conflict, given: Mapping[str, _Given]) -> str:
     return f"{' and '.join(parts)}: {conflict.text}"
 
 
+_ADDRESSES = ("database_url", "listen_url", "api_url", "operate_url", "hub_url")
+
 # The addresses people mistake for ours; anything else before :// may itself be a secret.
 _SCHEME = re.compile(r"(jdbc:)?(postgres(ql)?|mysql|mariadb|sqlite|redis|mongodb|https?)(\+[a-z0-9]{1,12})?://")
 
@@ -433,7 +550,7 @@ def _show_given(name: str, value: object) -> str:
     """The value as an error shows it; of a secret only the scheme, for what is no address cannot be masked surely."""
     if isinstance(value, str) and not value.strip():
         return "empty"
-    if name not in ("database_url", "listen_url"):
+    if name not in _ADDRESSES:
         return _show(value)
     secret = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
     scheme = _SCHEME.match(secret)
@@ -451,7 +568,7 @@ def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.10g}"
     if isinstance(value, tuple):
-        return ", ".join(value) or "none"
+        return ", ".join(one.name if isinstance(one, Issuer) else one for one in value) or "none"
     return "not set" if value is None else str(value)
 
 
@@ -487,6 +604,7 @@ _SECTIONS = {
     "payload_bytes_max": "Bounds and housekeeping",
     "outbound_hosts": "Calls to upstreams",
     "store_batch_max": "Refreshes and viewers",
+    "http_host": "The HTTP server",
     "log_level": "Logging",
 }
 
@@ -517,7 +635,7 @@ def reference_page() -> str:
             lines += [*([""] if len(lines) > 1 else []), f"## {_SECTIONS[name]}", ""]
             lines += ["| setting | default | allowed | meaning |", "|---|---|---|---|"]
         lines.append(f"| `{name}` | {_text(info.default)} | {_allowed(name)} | {info.description} |")
-    rules = (_HEARTBEAT_RULE, _CALL_RULE, _LISTEN_RULE)
+    rules = (_HEARTBEAT_RULE, _CALL_RULE, _SERVER_RULE, _LISTEN_RULE)
     lines += ["", "## Together", "", *(f"- {rule}." for rule in rules), ""]
     return "\n".join(lines)
 

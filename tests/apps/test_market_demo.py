@@ -72,7 +72,8 @@ def test_eight_seconds_of_the_market(livewell_dsn: str, tmp_path: Path) -> None:
     assert tally["values_compared"] > 0
     assert tally["calls_allowed_per_minute"] == 300
     assert {"share_fresh", "age_p50_seconds", "age_p99_seconds", "calls_per_minute", "bytes", "rejected"} <= set(tally)
-    assert set(started) == {"worker", "simulator"}
+    assert tally["pushes"] > 0
+    assert set(started) == {"worker", "server", "simulator"}
     assert not any(map(alive, started.values()))
     assert "livewell_demo" not in "".join(child.lines("stderr"))
 
@@ -103,12 +104,12 @@ def data_dir() -> Iterator[Path]:
 def test_whatever_is_killed_comes_back_and_everything_is_fresh_again(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Worker, simulator and Postgres in turn, nothing typed: 95 % fresh within 30 s of each; then Ctrl-C, and nothing is left."""
+    """Worker, server, simulator and Postgres in turn, nothing typed: 95 % fresh within 30 s of each; then Ctrl-C, and nothing is left."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
     with demo(cwd=tmp_path, LIVEWELL_DATA_DIR=str(data_dir)) as child:
         child.wait_for(mostly_fresh, timeout=90)
         every: set[int] = set()
-        for name in ("worker", "simulator", "Postgres"):
+        for name in ("worker", "server", "simulator", "Postgres"):
             every |= set(pids(child, "stdout").values())
             victim = pids(child, "stdout")[name]
             mark = child.mark()
@@ -126,7 +127,7 @@ def test_whatever_is_killed_comes_back_and_everything_is_fresh_again(
         child.interrupt()
         assert child.wait(timeout=30) == 130, child.describe()
         assert time.monotonic() - asked < 15
-    assert len(every) >= 6
+    assert len(every) >= 8
     eventually(lambda: not any(map(alive, every)), timeout=5, what="every process to be gone")
     assert embedded.status(data_dir.with_name(f"{data_dir.name}-demo")) is None
 
@@ -172,7 +173,7 @@ def test_shares_ages_and_reasons_are_of_what_is_watched() -> None:
 @pytest.mark.parametrize(("wrong", "above", "false"), [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)])
 def test_a_run_is_good_only_if_nothing_was_wrong(wrong: int, above: int, false: int) -> None:
     """One wrong value, one call too many or one false verdict is exit code 1."""
-    tally = Tally(8, 9, 1, 1, 2, 60, 300, 1, {}, 3, 3, 9, wrong, above, 9, false, None, [])
+    tally = Tally(8, 9, 1, 1, 2, 60, 300, 1, {}, 3, 3, 10, 99, 9, wrong, above, 9, false, None, [])
     assert tally.good is (wrong + above + false == 0)
     assert "faults_fired" not in tally.as_json()
     assert "lies" not in tally.as_json()

@@ -26,8 +26,12 @@ CALLS = {
     "heartbeat_session": "SELECT livewell.heartbeat_session(id, user_id) FROM livewell.viewer_session",
     "subscribe": "SELECT livewell.subscribe(id, user_id, '{quote,quote}', '{PARKED,NEW}', 1000, 5) FROM livewell.viewer_session",
     "unsubscribe": "SELECT livewell.unsubscribe(id, user_id, '{quote}', '{NEW}') FROM livewell.viewer_session",
-    "count_viewers": "SELECT livewell.count_viewers('quote', 'PARKED')",
+    "read_through": "SELECT livewell.read_through('quote', 'COLD', 0, 'ann', 5); SELECT livewell.read_through('quote', 'PARKED', 0, 'ann', 5)",
     "close_session": "SELECT livewell.close_session(id, user_id) FROM livewell.viewer_session",
+    "change_type": "SELECT livewell.change_type('quote', '2 minutes', 'scheduled', '0 2 * * *', 'UTC')",
+    "find_key": "SELECT livewell.find_key('AAAAAAAA')",
+    "touch_key": "SELECT livewell.touch_key('AAAAAAAA')",
+    "redeem_link": "SELECT livewell.redeem_link('BBBBBBBB', decode(repeat('00', 32), 'hex'), 'CCCCCCCC', decode(repeat('11', 32), 'hex'), 3600)",
 }
 # A type, a parked key, and a session that was silent for so long that its heartbeat un-parks.
 VIEWED = """
@@ -36,6 +40,11 @@ INSERT INTO livewell.data_type (name, upstream, ttl, negative_ttl, strategy, rul
 VALUES ('quote', 'api', '1 minute', '1 hour', 'on_demand', 'session', 'XNYS', '15 minutes', true, 'one', '[A-Z]+', 700, '{}', '[]', 1, now()) ON CONFLICT DO NOTHING;
 INSERT INTO livewell.ledger (data_type, key, upstream, status_at, fetched_at, checked_at, source_at) VALUES ('quote', 'PARKED', 'api', now(), now(), now(), now()) ON CONFLICT DO NOTHING;
 INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) VALUES ('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10', now() - interval '4 minutes', now(), 'ann') ON CONFLICT DO NOTHING;
+INSERT INTO livewell.queue (name, created_at) VALUES ('refresh.api', now()) ON CONFLICT DO NOTHING;
+CREATE TABLE IF NOT EXISTS livewell_data.quote (key text PRIMARY KEY, price numeric);
+ALTER TABLE livewell_data.quote OWNER TO livewell_owner;
+INSERT INTO livewell.api_key (id, user_id, kind, name, scopes, secret_hash, created_at, expires_at) VALUES ('AAAAAAAA', 'key:AAAAAAAA', 'key', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), NULL),
+    ('BBBBBBBB', 'key:BBBBBBBB', 'link', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), now() + interval '1 hour') ON CONFLICT DO NOTHING;
 INSERT INTO livewell.subscription VALUES ('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10', 'quote', 'PARKED', 'ann') ON CONFLICT DO NOTHING;
 """
 
@@ -58,7 +67,7 @@ class Attacker(QueueSession):
         )
         functions = self.rows(
             "SELECT DISTINCT p.proname::text, pg_get_function_identity_arguments(p.oid) FROM pg_proc p "
-            "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', 'ensure_history_days', 'drop_history_day', 'unpark', 'judge_keys', 'verdict', 'is_stale', 'next_due', 'stale_at', 'heartbeat_session', 'key_fits', 'spend_cold_keys')"
+            "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', 'ensure_history_days', 'drop_history_day', 'unpark', 'judge_keys', 'verdict', 'is_stale', 'next_due', 'stale_at', 'heartbeat_session', 'key_fits', 'spend_cold_keys', 'spend_cold_read', 'demand_refresh', 'refresh_wanted', 'refresh_job', 'enqueue_jobs', 'merge_jobs', 'read_values', 'registered_type')"
         )
         self.rows(f"SET SESSION AUTHORIZATION {role}")
         self.rows("CREATE TABLE pg_temp.trap_made (x int)")
@@ -93,7 +102,7 @@ def attacker(dsn: str) -> Iterator[Attacker]:
     )
     with QueueSession(dsn) as admin:
         admin.rows(VIEWED)
-        admin.rows(f"CREATE ROLE {role} LOGIN IN ROLE livewell_worker")
+        admin.rows(f"CREATE ROLE {role} LOGIN IN ROLE livewell_worker, livewell_api, livewell_operate")
         try:
             with Attacker(dsn, role) as session:
                 pid = session.connection.info.backend_pid

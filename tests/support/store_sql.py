@@ -32,6 +32,7 @@ class StoreSession(RefreshSession):
         self.rows(
             'CREATE TABLE livewell_data.quote (key text COLLATE "C" PRIMARY KEY, price numeric NOT NULL CHECK (price > 0))'
         )
+        self.rows("ALTER TABLE livewell_data.quote OWNER TO livewell_owner")  # as apply_type makes them
         columns = [{"name": "price", "type": "numeric", "nullable": False, "key": False, "bounds": {}}]
         self.rows("UPDATE livewell.data_type SET columns = %s::jsonb WHERE name = %s", json.dumps(columns), TYPE)
 

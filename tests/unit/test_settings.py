@@ -203,7 +203,7 @@ class TestARefusal:
             ("LIVEWELL_LEASE_SECOND", "Did you mean LIVEWELL_LEASE_SECONDS?"),
             ("LIVEWELL_DATABSE_URL", "Did you mean LIVEWELL_DATABASE_URL?"),
             ("livewell_lease_seconds", "Did you mean LIVEWELL_LEASE_SECONDS?"),
-            ("LIVEWELL_XYZZY_QUUX_FROBNICATE", "All settings: docs/reference/settings.md"),
+            ("LIVEWELL_XYZZY_QUUX_FROBNICATE_ZQ", "All settings: docs/reference/settings.md"),
         ],
     )
     def test_of_an_unknown_variable_suggests_the_nearest(
@@ -409,7 +409,7 @@ def _bounds(name: str) -> tuple[float, float]:
 
 
 NUMBERS = [name for name, info in Settings.model_fields.items() if info.annotation in (int, float)]
-UNITS = ("_seconds", "_ms", "_days", "_days_ahead", "_max", "_slots")
+UNITS = ("_seconds", "_ms", "_days", "_days_ahead", "_max", "_slots", "_per_second", "_port")
 
 
 class TestTheFields:

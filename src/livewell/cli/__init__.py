@@ -11,6 +11,7 @@ __all__ = ["COMMANDS", "cli", "main"]
 COMMANDS = (
     Entry("demo", "livewell.cli.demo", "Start here"),
     Entry("up", "livewell.cli.up", "Start here"),
+    Entry("serve", "livewell.cli.serve", "Run"),
     Entry("worker", "livewell.cli.worker", "Run"),
     Entry("migrate", "livewell.cli.migrate", "Run"),
     Entry("types", "livewell.cli.types", "Fresh data"),
@@ -19,6 +20,7 @@ COMMANDS = (
     Entry("queues", "livewell.cli.queues", "Look and mend"),
     Entry("jobs", "livewell.cli.jobs", "Look and mend"),
     Entry("dead", "livewell.cli.dead", "Look and mend"),
+    Entry("keys", "livewell.cli.keys", "Look and mend"),
     Entry("db", "livewell.cli.db", "This machine"),
     Entry("settings", "livewell.cli.settings", "This machine"),
     Entry("bench", "livewell.cli.bench", "This machine"),

@@ -13,7 +13,9 @@ from livewell.cli.command import PROBLEM, command
 from livewell.cli.output import AS_JSON, console, print_json
 
 if TYPE_CHECKING:
+    from livewell.apps.market.demo.site import Door
     from livewell.apps.market.demo.tally import Tally
+    from livewell.db import Database
     from livewell.settings import Settings
 
 T = TypeVar("T")
@@ -29,16 +31,30 @@ T = TypeVar("T")
     help="Market: end after so long, and count. The tour ends by itself.",
 )
 @click.option("--faults", is_flag=True, help="Market: a hostile upstream, twenty families of faults.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Market: where its page is; 8484, if not given, or any if that is taken.",
+)
 @click.option("--seed", type=click.IntRange(0), default=7, show_default=True, metavar="N", help="Market: another day.")
 @click.option("--jobs", type=click.IntRange(10, 1_000_000), metavar="N", help="Tour: how many; 5000, if not given.")
 @AS_JSON
 @click.pass_context
 def demo(
-    ctx: click.Context, *, which: str, seconds: float | None, faults: bool, seed: int, jobs: int | None, as_json: bool
+    ctx: click.Context,
+    *,
+    which: str,
+    seconds: float | None,
+    faults: bool,
+    port: int | None,
+    seed: int,
+    jobs: int | None,
+    as_json: bool,
 ) -> None:
     """See it work: a market kept fresh, or a tour of the queue.
 
-    market: hundreds of simulated viewers look at simulated prices; a worker keeps what they look at fresh within the limits of the upstream. Kill what you like: it comes back. It has a database
+    market: hundreds of simulated viewers look at simulated prices; a worker keeps what they look at fresh within the limits of the upstream, and a server pushes it to whoever watches. Open the link it prints in a browser. Kill what you like: it comes back. It has a database
     of its own (.livewell-demo, or one on the server of DATABASE_URL), and leaves nothing running. With --for it ends by comparing everything that was ever stored with the upstream's own log; exit 1
     if anything was wrong.
 
@@ -56,7 +72,7 @@ def demo(
     if which == "tour":
         good = _tour(settings, jobs or 5000, as_json=as_json)
     else:
-        good = _market(settings, seconds=seconds, faults=faults, seed=seed, as_json=as_json)
+        good = _market(settings, seconds=seconds, faults=faults, seed=seed, port=port, as_json=as_json)
     if not good:
         ctx.exit(PROBLEM)
 
@@ -73,7 +89,9 @@ def _tour(settings: Settings, jobs: int, *, as_json: bool) -> bool:
     return tally.good
 
 
-def _market(settings: Settings, *, seconds: float | None, faults: bool, seed: int, as_json: bool) -> bool:
+def _market(
+    settings: Settings, *, seconds: float | None, faults: bool, seed: int, port: int | None, as_json: bool
+) -> bool:
     import logging  # noqa: PLC0415 - here only
 
     from livewell.apps.market.demo.market import market  # noqa: PLC0415 - heavy
@@ -83,13 +101,32 @@ def _market(settings: Settings, *, seconds: float | None, faults: bool, seed: in
         for handler in logging.getLogger().handlers:
             handler.setLevel(logging.CRITICAL)  # what dies and comes back is told by the demo itself
     screen = Screen(console(err=as_json))
-    tally = asyncio.run(_interruptible(market(settings, screen, seconds=seconds, faults=faults, seed=seed)))
+    playing = market(settings, screen, _door(), seconds=seconds, faults=faults, seed=seed, port=port)
+    tally = asyncio.run(_interruptible(playing))
     if tally is None:
         return True
     screen.end(_last_words(tally))
     if as_json:
         print_json(tally.as_json())
     return tally.good
+
+
+def _door() -> Door:
+    """Keys and links are the server's business, which stands above the apps."""
+    from livewell.apps.market.demo.site import Door  # noqa: PLC0415 - heavy
+    from livewell.server.keys import NewKey  # noqa: PLC0415 - heavy
+    from livewell.server.login import link_address, make_link  # noqa: PLC0415 - heavy
+
+    async def link(database: Database, settings: Settings, base: str) -> str:
+        return link_address(base, await make_link(database, settings))
+
+    async def key(database: Database) -> str:
+        made = NewKey.make()
+        row = (made.id, made.hash, "key", "demo", ["view", "subscribe"], None, True, None)
+        await database.call("SELECT livewell.create_key(%s, %s, %s, %s, %s, %s, %s, %s)", row)
+        return made.text
+
+    return Door(link, key)
 
 
 def _last_words(tally: Tally) -> list[tuple[str, str]]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from livewell.db import Database
 from livewell.duration import Duration, seconds
 from livewell.errors import InvalidOption, UnknownType
+from livewell.refresh import cron as crons
+from livewell.refresh.apply import redue
 from livewell.refresh.drift import Drift, find_drift
 
 _KEYS_PER_CALL = 1000
@@ -30,6 +33,12 @@ SELECT l.data_type, l.key, extract(epoch FROM l.ttl)::float8 AS ttl_seconds, ext
 FROM livewell.list_ttls(%s, %s, %s, %s) AS l
 """
 
+_ONE_TTL = """
+SELECT coalesce(extract(epoch FROM l.ttl_override), extract(epoch FROM t.ttl))::float8 AS ttl_seconds, l.ttl_override IS NOT NULL AS own
+FROM livewell.data_type t LEFT JOIN livewell.ledger l ON l.data_type = t.name AND l.key = %s WHERE t.name = %s
+"""
+_UPSTREAMS = "SELECT u.name, u.base_url, u.paused_at IS NOT NULL AS paused, u.version, u.applied_at FROM livewell.upstream u ORDER BY u.name LIMIT 1000"
+
 
 class TypeAdmin:
     """The registry of one database. Files are applied by livewell.refresh.apply, as the owner."""
@@ -45,6 +54,10 @@ class TypeAdmin:
         """One type with its columns."""
         return (await self._database.call_dicts(_SHOW, (name,)))[0]
 
+    async def upstreams(self) -> list[dict[str, Any]]:
+        """Every upstream, by name."""
+        return await self._database.call_dicts(_UPSTREAMS)
+
     async def drift(self) -> list[Drift]:
         """Where tables differ from their definitions."""
         return await find_drift(self._database.call)
@@ -57,11 +70,39 @@ class TypeAdmin:
             what = "upstream" if upstream else "type"
             raise UnknownType(f'{what} "{name[:60]}" is not in the registry; see: livewell types list')
 
+    async def change(
+        self,
+        name: str,
+        *,
+        ttl: Duration | None = None,
+        strategy: str | None = None,
+        cron: str | None = None,
+        zone: str | None = None,
+    ) -> None:
+        """Another time to live, or another schedule, until its file is applied again. It holds for every key at once."""
+        span = None if ttl is None else _span(ttl)
+        if strategy == "scheduled":
+            _check_schedule(cron, zone)
+        elif cron is not None or zone is not None:
+            raise InvalidOption("cron and zone go with the strategy scheduled")
+        [(found,)] = await self._database.call(
+            "SELECT livewell.change_type(%s, %s, %s, %s, %s)",
+            (name, None if span is None else timedelta(seconds=span), strategy, cron, zone),
+        )
+        if not found:
+            raise UnknownType(f'type "{name[:60]}" is not in the registry; see: livewell types list')
+        await redue(self._database, name)
+
+    async def ttl(self, name: str, key: str) -> dict[str, Any]:
+        """How long one key stays fresh, and whether that is its own."""
+        rows = await self._database.call_dicts(_ONE_TTL, (key, name))
+        if not rows:
+            raise UnknownType(f'type "{name[:60]}" is not in the registry; see: livewell types list')
+        return rows[0]
+
     async def set_ttl(self, name: str, key: str, ttl: Duration) -> float:
         """Let one key stay fresh for so long, from now on; answers the seconds."""
-        span = seconds(ttl, "ttl")
-        if not 0 < span <= _SPAN_SECONDS_MAX:  # a timedelta could not even hold some of what is refused
-            raise InvalidOption(f"ttl {ttl!r}: more than 0 and at most 400 days is allowed")
+        span = _span(ttl)
         await self._database.call("SELECT livewell.set_ttl(%s, %s, %s)", (name, key, timedelta(seconds=span)))
         return span
 
@@ -96,3 +137,22 @@ class TypeAdmin:
             [(n,)] = await self._database.call(query, (name, list(keys[start : start + _KEYS_PER_CALL])))
             changed += n
         return changed
+
+
+def _span(ttl: Duration) -> float:
+    span = seconds(ttl, "ttl")
+    if not 0 < span <= _SPAN_SECONDS_MAX:  # a timedelta could not even hold some of what is refused
+        raise InvalidOption(f"ttl {ttl!r}: more than 0 and at most 400 days is allowed")
+    return span
+
+
+def _check_schedule(cron: str | None, zone: str | None) -> None:
+    if cron is None or zone is None:
+        raise InvalidOption("the strategy scheduled needs cron and zone")
+    try:
+        ZoneInfo(zone)
+        crons.check(cron, zone)
+    except (crons.CronError, ValueError, OSError, ZoneInfoNotFoundError):
+        raise InvalidOption(
+            f"cron {cron[:40]!r}, zone {zone[:40]!r}: five fields such as 0 2 * * *, and a zone such as UTC"
+        ) from None

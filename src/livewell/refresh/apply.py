@@ -57,7 +57,7 @@ async def apply(
     await _load_calendar(database, definition, where)
     applied = await _apply_type(database, definition, where)
     if applied.outcome == "changed":
-        await _redue(database, definition.name)
+        await redue(database, definition.name)
     return applied
 
 
@@ -152,7 +152,7 @@ async def _load_calendar(database: Database, definition: TypeDefinition, where: 
     await _patiently(database, calendars.LOAD, calendar.parameters)
 
 
-async def _redue(database: Database, name: str) -> None:
+async def redue(database: Database, name: str) -> None:
     """A new time to live holds for every key at once; page by page, each its own transaction."""
     after: str | None = ""
     while after is not None:

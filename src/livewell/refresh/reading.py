@@ -34,9 +34,7 @@ class Reading:
         return self.value is not None and self.verdict in ("fresh", "unverifiable")
 
 
-def reading_of(kind: str, key: str, row: Sequence[Any], *, before: Reading | None = None) -> Reading:
-    """From (verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value); an unchanged value is not sent again."""
+def reading_of(kind: str, key: str, row: Sequence[Any]) -> Reading:
+    """From (verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value)."""
     verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value = row
-    if before is not None and before.version == version:
-        value = before.value
     return Reading(kind, key, value, verdict, source_at, fetched_at, checked_at, version, reason, error, status_version)

@@ -19,10 +19,11 @@ from livewell.db import Database
 from livewell.duration import Duration, seconds
 from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
 from livewell.queue.nudge import Nudger
-from livewell.refresh.changes import READ as _READ
-from livewell.refresh.changes import Changes, Follower
+from livewell.refresh.push import READ as _READ
+from livewell.refresh.push import Follower, Hub
 from livewell.refresh.reading import Reading, reading_of
 from livewell.refresh.registry import Registry
+from livewell.refresh.shown import Shown
 from livewell.refresh.viewers import DUE, UnknownSession, Viewers
 
 log = structlog.get_logger("livewell.watch")
@@ -56,18 +57,20 @@ class _Viewer:
 class Reads:
     """For one open app."""
 
-    def __init__(self, database: Database, nudger: Nudger) -> None:
+    def __init__(self, database: Database, nudger: Nudger, *, follow: Database | None = None) -> None:
+        """follow: where changes are read, if that is another login."""
         self._database = database
+        self._follow = follow or database
         self._nudger = nudger
         self._settings = database.settings
         self._registry = Registry(database.call)
         self._viewers = Viewers(database, nudger)
-        self.changes = Changes(database, nudger)
+        self.hub = Hub(self._follow, nudger)
         self._warn_at = 0.0
 
     async def close(self) -> None:
         """End what follows changes."""
-        await self.changes.close()
+        await self.hub.close()
 
     # -- get ---------------------------------------------------------------------------------------------------------
 
@@ -81,22 +84,34 @@ class Reads:
         user: str | None = None,
     ) -> Reading:
         """The reading; if it is not fresh enough, the one after the refresh that this demands, or what there is when the wait is over."""
+        return (await self.read(kind, key, max_age=max_age, wait=wait, user=user)).reading
+
+    async def read(
+        self,
+        kind: str,
+        key: str,
+        *,
+        max_age: Duration | None = None,
+        wait: Duration | None = None,
+        user: str | None = None,
+    ) -> Read:
+        """The same, with what became of the demand."""
         age = None if max_age is None else seconds(max_age, "max_age")
         limit = 0.0 if wait is None else seconds(wait, "wait")
         if limit > _WAIT_SECONDS_MAX:
             raise InvalidOption(f"wait {wait!r}: at most {_WAIT_SECONDS_MAX:g} s are allowed")
         give_up = time.monotonic() + limit
         _check_key(key)
-        if limit <= 0 or self.changes.full:
-            return (await self.read_through(kind, key, age, user)).reading
-        follower = self.changes.follow([(kind, key)], read=False)  # before it is read: so no change is missed
+        if limit <= 0 or self.hub.full:
+            return await self.read_through(kind, key, age, user)
+        follower = self.hub.follow([(kind, key)], read=False)  # before it is read: so no change is missed
         try:
             read = await self.read_through(kind, key, age, user)
             if read.demand not in _DEMANDS:
-                return read.reading
-            return await _changed(follower, read.reading, give_up)
+                return read
+            return Read(await _changed(follower, read.reading, give_up), read.demand)
         finally:
-            self.changes.unfollow(follower)
+            self.hub.unfollow(follower)
 
     async def read_through(self, kind: str, key: str, age: float | None = None, user: str | None = None) -> Read:
         """One round trip: what there is, and a demand if that is not fresh enough."""
@@ -123,10 +138,10 @@ class Reads:
         if time.monotonic() >= self._warn_at:
             self._warn_at = time.monotonic() + _WARN_SECONDS
             log.warning("the disk of the database is full: what is stale cannot be asked for", type=kind)
-        rows = await self._database.call(_READ, ([kind], [key], [-1], [None], [-1]))
+        rows = await self._follow.call(_READ, ([kind], [key], [-1], [None], [-1]))
         if not rows:
             raise UnknownType(f'type "{kind[:60]}" is not in the registry; see: livewell types list')
-        return Read(reading_of(kind, key, rows[0][2:]), "unwritable")
+        return Read(Shown((kind, key), rows[0][2:-1]).reading(), "unwritable")
 
     # -- watch -------------------------------------------------------------------------------------------------------
 
@@ -142,16 +157,16 @@ class Reads:
             if not pattern.fits(key):
                 raise InvalidOption(f"key {key[:40]!r} does not fit {pattern.text}, the pattern of type {kind}")
         viewer = _Viewer(user, [(kind, key) for key in distinct])
-        follower = self.changes.follow(viewer.pairs)
+        follower = self.hub.follow(viewer.pairs)
         beating: asyncio.Task[None] | None = None
         try:
             await self._subscribe(viewer)
             beating = asyncio.create_task(self._beat(viewer), name="viewer-heartbeat")
             while True:
-                for reading in await follower.take():
-                    yield reading
+                for shown in await follower.take():
+                    yield shown.reading()
         finally:
-            self.changes.unfollow(follower)
+            self.hub.unfollow(follower)
             if beating is not None:
                 beating.cancel()
             await self._leave(viewer)
@@ -195,7 +210,7 @@ async def _changed(follower: Follower, reading: Reading, give_up: float) -> Read
         async with asyncio.timeout(max(0.0, give_up - time.monotonic())):
             while reading.status_version <= asked:  # a verdict that merely aged is no answer
                 [latest] = await follower.take()
-                reading = latest if latest.status_version >= asked else reading
+                reading = latest.reading() if latest.status_version >= asked else reading
     except TimeoutError:
         pass
     return reading

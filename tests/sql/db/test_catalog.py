@@ -27,7 +27,11 @@ DEFINER_ALLOWED = {
     "close_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",
     "subscribe": "livewell_api has no table rights; it acts only on sessions of the user it is given",
     "unsubscribe": "livewell_api has no table rights; it acts only on sessions of the user it is given",
-    "count_viewers": "livewell_api has no table rights; it answers a number",
+    "read_through": "livewell_api has no table rights; it reads one key, and of a user it touches the budget alone",
+    "change_type": "nobody but the owner writes the registry by hand; an operator changes these two things, within their bounds",
+    "find_key": "livewell_api has no table rights; it acts only on the key it is given",
+    "touch_key": "livewell_api has no table rights; it acts only on the key it is given",
+    "redeem_link": "livewell_api has no table rights; it uses up the link it is given, and makes a login with no more than its scopes",
     "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
 }
 HOT_TABLES = ["job", "worker", "stat", "warning", "ledger", "viewer", "viewer_session", "singleton"]
@@ -140,6 +144,20 @@ RULES = [
         "AND (has_table_privilege('livewell_api', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') "
         "OR has_any_column_privilege('livewell_api', oid, 'SELECT, INSERT, UPDATE, REFERENCES'))",
         "CREATE TABLE livewell.bad (x int); GRANT SELECT (x) ON livewell.bad TO livewell_api",
+    ),
+    Rule(
+        "every table with rows of users has row security, forced, and holds the owner's functions to one user",
+        "SELECT DISTINCT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = 'user_id' AND NOT attisdropped "
+        f"WHERE relnamespace = {OURS} AND relkind IN ('r', 'p') AND NOT (relrowsecurity AND relforcerowsecurity AND EXISTS ("
+        "SELECT FROM pg_policy WHERE polrelid = pg_class.oid AND polroles = ARRAY['livewell_owner'::regrole::oid] "
+        "AND pg_get_expr(polqual, polrelid) = $$(user_id = NULLIF(current_setting('livewell.user_id'::text, true), ''::text))$$))",
+        "CREATE TABLE livewell.bad (user_id text)",
+    ),
+    Rule(
+        "no policy lets livewell_api or PUBLIC see rows",
+        f"SELECT relname FROM pg_policy JOIN pg_class ON pg_class.oid = polrelid WHERE relnamespace = {OURS} "
+        "AND (0 = ANY (polroles) OR 'livewell_api'::regrole::oid = ANY (polroles))",
+        "CREATE TABLE livewell.bad (x int); CREATE POLICY all_rows ON livewell.bad USING (true)",
     ),
     Rule(
         "every view reads with its caller's rights",

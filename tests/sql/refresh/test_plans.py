@@ -159,6 +159,17 @@ def redue(filled: Filled) -> list[Plan]:
     return filled.recorder.plans("SELECT livewell.redue_type('quote', 'K1', 20)")
 
 
+def scan(filled: Filled) -> list[Plan]:
+    filled.session.rows("UPDATE livewell.ledger SET status_at = livewell.now() + interval '1 hour' WHERE key = 'K9'")
+    return filled.recorder.plans("SELECT * FROM livewell.changed_since(livewell.now(), 0, 1000)")
+
+
+def streamed(filled: Filled) -> list[Plan]:
+    one = filled.session.open()
+    filled.session.subscribe(one, "K5", "K6")
+    return filled.recorder.plans("SELECT * FROM livewell.session_keys(%s::uuid[], '{-1}')", [one])
+
+
 Call = Callable[[Filled], list[Plan]]
 # What is called, the indexes it must use, and the most rows of each table that one of its scans may touch.
 HOT: dict[str, tuple[Call, set[str], dict[str, int]]] = {
@@ -186,6 +197,12 @@ HOT: dict[str, tuple[Call, set[str], dict[str, int]]] = {
         {"viewer_session": 1, "subscription": 4},
     ),
     "redue_type": (redue, {"ledger_pkey"}, {"ledger": 20}),
+    "changed_since": (scan, {"ledger_status_idx"}, {"ledger": 1}),
+    "session_keys": (
+        streamed,
+        {"viewer_session_pkey", "subscription_pkey"},
+        {"viewer_session": 1, "subscription": 2},
+    ),
 }
 
 

@@ -245,12 +245,13 @@ def test_livewell_api_may_subscribe_and_read_no_table(refresh: RefreshSession) -
     try:
         session = refresh.open("ann")
         assert len(refresh.subscribe(session, "A", user="ann")) == 1
-        assert refresh.viewers("A") == 1
         assert refresh.heartbeat(session, "ann") == "alive"
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            refresh.rows("SELECT FROM livewell.subscription")
+        for denied in ("SELECT FROM livewell.subscription", "SELECT livewell.count_viewers('quote', 'A')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                refresh.rows(denied)
     finally:
         refresh.rows("RESET ROLE")
+    assert refresh.viewers("A") == 1
 
 
 def test_ten_thousand_subscriptions_from_one_client_are_a_thousand(refresh: RefreshSession) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self
@@ -34,18 +34,14 @@ class WorkerProcess:
     @classmethod
     async def start(cls, name: str, target: str, *, queue: str, log: Path, env: Mapping[str, str]) -> Self:
         """`livewell worker`, with these settings, for this queue alone: whatever else the database has is none of its business."""
+        return await cls.run(name, ["worker", target, f"--queue={queue}", f"--name={name}"], log=log, env=env)
+
+    @classmethod
+    async def run(cls, name: str, command: Sequence[str], *, log: Path, env: Mapping[str, str]) -> Self:
+        """A `livewell` command that knows --leash."""
         with log.open("ab") as stderr:
             process = await asyncio.create_subprocess_exec(
-                *(
-                    sys.executable,
-                    "-m",
-                    "livewell.cli",
-                    "worker",
-                    target,
-                    f"--queue={queue}",
-                    f"--name={name}",
-                    "--leash",
-                ),
+                *(sys.executable, "-m", "livewell.cli", *command, "--leash"),
                 env={**os.environ, **env},
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,

@@ -19,10 +19,12 @@ start() next attaches to it. Every change of state happens under one file lock i
     launch.py      one attempt to start it
     handle.py      what a caller holds, and the login that proves it
     server.py      start, stop, status
+    logins.py      logins for the roles of the HTTP server
 """
 
 from livewell.db.embedded.handle import EmbeddedServer
+from livewell.db.embedded.logins import logins
 from livewell.db.embedded.placement import default_data_dir
 from livewell.db.embedded.server import start, status, stop
 
-__all__ = ["EmbeddedServer", "default_data_dir", "start", "status", "stop"]
+__all__ = ["EmbeddedServer", "default_data_dir", "logins", "start", "status", "stop"]

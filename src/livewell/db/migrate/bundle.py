@@ -28,6 +28,7 @@ PACKAGES = (
     "alerts",
     "operations",
     "apps",
+    "server",
 )
 
 _LIVEWELL = Path(__file__).parents[2]

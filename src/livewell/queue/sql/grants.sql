@@ -8,7 +8,7 @@ GRANT EXECUTE ON FUNCTION
     livewell.enqueue_jobs, livewell.reserve_job_ids, livewell.claim_jobs, livewell.finish_jobs, livewell.settle_jobs, livewell.exchange_jobs,
     livewell.register_worker, livewell.renew_worker, livewell.reconcile_jobs, livewell.release_worker, livewell.recover_jobs, livewell.promote_jobs,
     livewell.maintain, livewell.report_progress, livewell.cancel_job, livewell.declare_queue, livewell.add_stats, livewell.ensure_history_days,
-    livewell.drop_history_day, livewell.prune_queue, livewell.show_job, livewell.enqueue_one, livewell.enqueue_plain, livewell.enqueue_keyed, livewell.refuse_job, livewell.merge_jobs, livewell.claim_limited, livewell.limited_answer,
+    livewell.drop_history_day, livewell.prune_queue, livewell.show_job, livewell.show_progress, livewell.enqueue_one, livewell.enqueue_plain, livewell.enqueue_keyed, livewell.refuse_job, livewell.merge_jobs, livewell.claim_limited, livewell.limited_answer,
     livewell.limited_candidates, livewell.group_has_room, livewell.take_permits, livewell.charge_jobs, livewell.release_held, livewell.promote_held, livewell.create_batch,
     livewell.seal_batch, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.take_call, livewell.book_call
     TO livewell_worker;
@@ -19,10 +19,10 @@ GRANT SELECT, UPDATE ON livewell.queue, livewell.batch TO livewell_operate;
 GRANT SELECT ON SEQUENCE livewell.fence_seq TO livewell_operate;
 GRANT SELECT ON livewell.worker, livewell.stat, livewell.tick TO livewell_operate;
 GRANT EXECUTE ON FUNCTION
-    livewell.list_jobs, livewell.show_job, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.cancel_job, livewell.hasten_job,
+    livewell.list_jobs, livewell.show_job, livewell.show_progress, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.cancel_job, livewell.hasten_job,
     livewell.settle_jobs, livewell.redrive_dead, livewell.edit_dead, livewell.pause_queue,
     livewell.enqueue_jobs, livewell.refuse_job, livewell.merge_jobs, livewell.charge_jobs, livewell.release_held, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.list_limiters
     TO livewell_operate;
 
 GRANT SELECT ON livewell.job, livewell.job_history, livewell.dead_job, livewell.queue, livewell.worker, livewell.stat, livewell.tick, livewell.batch TO livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.list_jobs, livewell.show_job, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.list_limiters TO livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.list_jobs, livewell.show_job, livewell.show_progress, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.list_limiters TO livewell_readonly;

@@ -16,20 +16,22 @@ GRANT SELECT ON ALL TABLES IN SCHEMA livewell_data TO livewell_worker, livewell_
 GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA livewell_data TO livewell_worker;
 GRANT EXECUTE ON FUNCTION livewell.write_values TO livewell_worker;
 
--- ── what an operator may change without the owner: times to live of keys, the universe, and whether something is refreshed at all ──
+-- ── what an operator may change without the owner: times to live of types and keys, when a type is refreshed by schedule, the universe, and whether something is refreshed at all ──
 GRANT SELECT, INSERT, UPDATE ON livewell.ledger, livewell.universe TO livewell_operate;
 GRANT UPDATE (paused_at, parked_reason) ON livewell.data_type TO livewell_operate;
 GRANT UPDATE (paused_at) ON livewell.upstream TO livewell_operate;
-GRANT EXECUTE ON FUNCTION livewell.set_ttl, livewell.clear_ttl, livewell.add_universe, livewell.deactivate_universe, livewell.pause_type, livewell.pause_upstream TO livewell_operate;
+GRANT EXECUTE ON FUNCTION livewell.set_ttl, livewell.clear_ttl, livewell.add_universe, livewell.deactivate_universe, livewell.pause_type, livewell.pause_upstream, livewell.change_type, livewell.redue_type TO livewell_operate;
 GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_readonly;
 
 -- Verdicts, for whoever may read the rows they are computed from.
 GRANT SELECT ON livewell.exchange_session TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.stale_at, livewell.next_due, livewell.is_stale, livewell.verdict TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.stale_at, livewell.next_due, livewell.is_stale, livewell.verdict, livewell.verdict_turns_at TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
 
 -- Viewers: whoever serves them, and other clients. These run as the owner, see their headers.
-GRANT EXECUTE ON FUNCTION livewell.open_session, livewell.heartbeat_session, livewell.close_session, livewell.subscribe, livewell.unsubscribe, livewell.count_viewers
+GRANT EXECUTE ON FUNCTION livewell.open_session, livewell.heartbeat_session, livewell.close_session, livewell.subscribe, livewell.unsubscribe, livewell.read_through
     TO livewell_api, livewell_worker;
+REVOKE EXECUTE ON FUNCTION livewell.count_viewers FROM livewell_api;
+GRANT EXECUTE ON FUNCTION livewell.count_viewers TO livewell_worker, livewell_operate;
 
 -- The due check and the sweep.
 GRANT SELECT ON livewell.upstream, livewell.data_type TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
@@ -53,7 +55,43 @@ GRANT SELECT, INSERT, UPDATE ON livewell.viewer TO livewell_worker;
 GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_operate, livewell_readonly;
 GRANT SELECT ON livewell.refresh_count TO livewell_operate, livewell_readonly;
 GRANT EXECUTE ON FUNCTION
-    livewell.store_refreshes, livewell.judge_refresh, livewell.move_ledger, livewell.count_refreshes, livewell.read_through, livewell.demand_refresh, livewell.refresh_wanted, livewell.spend_cold_read, livewell.refresh_job,
+    livewell.store_refreshes, livewell.judge_refresh, livewell.move_ledger, livewell.count_refreshes, livewell.demand_refresh, livewell.refresh_wanted, livewell.spend_cold_read, livewell.refresh_job,
     livewell.read_changes
     TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.read_changes TO livewell_hub;
+
+-- The hub: what changed, what it looks like now, and who of this process's clients is subscribed to it. Workers too, for app.get and app.watch.
+GRANT SELECT ON livewell.viewer_session, livewell.subscription TO livewell_hub;
+GRANT EXECUTE ON FUNCTION livewell.read_changes, livewell.changed_since, livewell.session_keys TO livewell_hub;
+GRANT EXECUTE ON FUNCTION livewell.changed_since TO livewell_worker;
+
+-- ── row security: functions that run as the owner see and write the rows of one user, the one they were called for, whatever their own words say ──
+-- Whoever is a login of their own and a member of the owner could switch this off, so it does not hold them; a superuser it never holds. Roles that serve everybody (workers, the hub, operators)
+-- see all rows, and may do with them what is granted above. A migration of these rows has to run as a login, not as livewell_owner.
+DO $rows$
+DECLARE
+    v_table     text;
+    v_policy    text;
+    v_role      text;
+    v_using     text;
+BEGIN
+    FOREACH v_table IN ARRAY ARRAY['viewer', 'viewer_session', 'subscription'] LOOP
+        IF NOT (SELECT c.relrowsecurity AND c.relforcerowsecurity FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass('livewell.' || v_table)) THEN
+            EXECUTE format('ALTER TABLE livewell.%I ENABLE ROW LEVEL SECURITY', v_table);
+            EXECUTE format('ALTER TABLE livewell.%I FORCE ROW LEVEL SECURITY', v_table);
+        END IF;
+        FOR v_policy, v_role, v_using IN VALUES
+            ('own', 'livewell_owner', $$user_id = nullif(current_setting('livewell.user_id', true), '')$$),
+            ('owner_login', 'livewell_owner', $$current_user <> 'livewell_owner'$$),
+            ('worker', 'livewell_worker', 'true'),
+            ('operate', 'livewell_operate', 'true'),
+            ('hub', 'livewell_hub', 'true'),
+            ('readonly', 'livewell_readonly', 'true')
+        LOOP
+            -- One per role, and only what is missing: a role that was lost took its policy along.
+            IF NOT EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = pg_catalog.to_regclass('livewell.' || v_table) AND p.polname = v_policy) THEN
+                EXECUTE format('CREATE POLICY %I ON livewell.%I TO %I USING (%s)', v_policy, v_table, v_role, v_using);
+            END IF;
+        END LOOP;
+    END LOOP;
+END
+$rows$;

@@ -1,9 +1,9 @@
-"""The worker and the simulator: real processes, started again when they die, and gone when the demo is.
+"""The worker, the server and the simulator: real processes, started again when they die, and gone when the demo is.
 
     running ──ended by itself, or killed──▶ noticed within 0.1 s ──▶ started again ──▶ running
        └──the demo ends──▶ killed
 
-Both are on a leash: should the demo itself be killed, they end too.
+All are on a leash: should the demo itself be killed, they end too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -47,12 +47,12 @@ def worker_environment(address: str, *, slots: int, credentials: Mapping[str, st
     }
 
 
-class KeptWorker:
-    """One worker process after another."""
+class KeptProcess:
+    """One process after another. spawn gets the number of the start."""
 
-    def __init__(self, folder: Path, env: Mapping[str, str], say: Say) -> None:
-        self._log = folder / "worker.log"
-        self._env = env
+    def __init__(self, what: str, spawn: Callable[[int], Awaitable[WorkerProcess]], say: Say) -> None:
+        self._what = what
+        self._spawn = spawn
         self._say = say
         self._process: WorkerProcess | None = None
         self.starts = 0
@@ -66,9 +66,7 @@ class KeptWorker:
     async def start(self) -> None:
         """Start the next one."""
         self.starts += 1
-        self._process = await WorkerProcess.start(
-            f"demo-{self.starts}", _TARGET, queue=_QUEUE, log=self._log, env=self._env
-        )
+        self._process = await self._spawn(self.starts)
 
     async def kill(self) -> None:
         """End it; fine when it has ended."""
@@ -85,11 +83,20 @@ class KeptWorker:
             self.deaths.append(time.time())
             code = self._process.returncode
             words = "" if code < 0 else f": {self._process.last_words()}"
-            self._say(f"the worker (pid {self._process.pid}) is gone: {_ended(code)}{words}")
+            self._say(f"the {self._what} (pid {self._process.pid}) is gone: {_ended(code)}{words}")
             await self.start()
-            self._say(f"another worker is started, pid {self.pid}")
+            self._say(f"another {self._what} is started, pid {self.pid}")
             await asyncio.sleep(pause)  # one that cannot start must not be started ten times a second
             pause = min(2 * pause, _PAUSE_SECONDS_MAX) if self._process.returncode is not None else _PAUSE_SECONDS
+
+
+def kept_worker(folder: Path, env: Mapping[str, str], say: Say) -> KeptProcess:
+    """`livewell worker`."""
+
+    async def spawn(number: int) -> WorkerProcess:
+        return await WorkerProcess.start(f"demo-{number}", _TARGET, queue=_QUEUE, log=folder / "worker.log", env=env)
+
+    return KeptProcess("worker", spawn, say)
 
 
 async def keep_simulator(simulator: Simulator, say: Say) -> None:
@@ -116,15 +123,14 @@ def _ended(code: int) -> str:
 
 
 @asynccontextmanager
-async def kept(simulator: Simulator, worker: KeptWorker, say: Say) -> AsyncIterator[None]:
-    """Both running, and neither outlives the block."""
+async def kept(simulator: Simulator, processes: Sequence[KeptProcess], say: Say) -> AsyncIterator[None]:
+    """All running, and none outlives the block."""
     keeping: list[asyncio.Task[None]] = []
     try:
-        await worker.start()
-        keeping = [
-            asyncio.create_task(worker.keep(), name="worker-keeper"),
-            asyncio.create_task(keep_simulator(simulator, say), name="simulator-keeper"),
-        ]
+        for process in processes:
+            await process.start()
+            keeping.append(asyncio.create_task(process.keep(), name="process-keeper"))
+        keeping.append(asyncio.create_task(keep_simulator(simulator, say), name="simulator-keeper"))
         yield
         for task in keeping:
             if task.done() and task.exception() is not None:
@@ -134,5 +140,6 @@ async def kept(simulator: Simulator, worker: KeptWorker, say: Say) -> AsyncItera
             task.cancel()
         if keeping:
             await asyncio.wait(keeping)
-        await worker.kill()
+        for process in processes:
+            await process.kill()
         await simulator.kill()

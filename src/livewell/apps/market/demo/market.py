@@ -1,6 +1,6 @@
 """The market demo, step by step.
 
-    Postgres ──▶ schema ──▶ simulator ──▶ types ──▶ worker ──▶ viewers ──▶ figures every half second ──▶ the judge's count
+    Postgres ──▶ schema ──▶ simulator ──▶ types ──▶ worker, server ──▶ viewers ──▶ figures every half second ──▶ the judge's count
 
 Whatever happens on the way, Ctrl-C included, nothing of it is left running.
 """
@@ -20,10 +20,12 @@ from typing import Any
 from livewell.app import Livewell
 from livewell.apps.market.demo.crowd import Crowd
 from livewell.apps.market.demo.figures import Figures, Gauge
-from livewell.apps.market.demo.kept import KeptWorker, kept, worker_environment
+from livewell.apps.market.demo.kept import kept, kept_worker, worker_environment
 from livewell.apps.market.demo.plan import HOST, HOSTILE, QUIET, Plan, documents
 from livewell.apps.market.demo.postgres import Home, home
 from livewell.apps.market.demo.screen import Scene, Screen
+from livewell.apps.market.demo.site import Door, answers, choose_port, kept_server
+from livewell.apps.market.demo.streams import Streams
 from livewell.apps.market.demo.tally import Course, Tally, judge, tally
 from livewell.apps.market.demo.witness import Witness
 from livewell.apps.market.simulator import Simulator, SimulatorFailed
@@ -45,14 +47,17 @@ _OPERATOR_SECONDS = 2.0
 _PATIENCE_SECONDS = 30.0  # for the last figures, should the database have been killed in the last moment
 
 
-async def market(settings: Settings, screen: Screen, *, seconds: float | None, faults: bool, seed: int) -> Tally | None:
+async def market(
+    settings: Settings, screen: Screen, door: Door, *, seconds: float | None, faults: bool, seed: int, port: int | None
+) -> Tally | None:
     """Play it for so long, or until cancelled."""
     plan = HOSTILE if faults else QUIET
+    port = choose_port(settings, port)
     scene = Scene(calls_allowed=plan.calls_allowed_per_minute)
     async with AsyncExitStack() as stack:
         stack.enter_context(screen.open())
         stage = Stage(plan, scene, screen, stack, seed)
-        await stage.set(settings)
+        await stage.set(settings, door, port)
         return await stage.play(seconds)
 
 
@@ -68,7 +73,7 @@ class Stage:
         self._symbols = Universe(_SYMBOLS).symbols[: plan.symbols]
         self._types: list[TypeDefinition] = []
 
-    async def set(self, settings: Settings) -> None:
+    async def set(self, settings: Settings, door: Door, port: int) -> None:
         """Start everything, and say what is being started. The simulator starts beside Postgres, and the worker while the types are applied: it finds them without a restart."""
         self._folder = await self._stack.enter_async_context(_folder())
         self._simulator = Simulator(
@@ -84,15 +89,18 @@ class Stage:
         finally:
             await asyncio.wait([starting])
         await starting
-        self._step("starting the worker, applying the types")
+        self._step("starting the worker and the server, applying the types")
         env = worker_environment(
             self._home.address, slots=2 * self._plan.concurrency, credentials=self._plan.environment, host=HOST
         )
-        self._worker = KeptWorker(self._folder, env, self._screen.say)
-        await self._stack.enter_async_context(kept(self._simulator, self._worker, self._screen.say))
+        self._worker = kept_worker(self._folder, env, self._screen.say)
+        self._server = kept_server(self._folder, self._home, port, self._screen.say)
+        processes = [self._worker, self._server]
+        await self._stack.enter_async_context(kept(self._simulator, processes, self._screen.say))
         self._types = await apply_types(self._app, documents(self._plan, self._simulator.url))
         self._witness = Witness(self._app.database)
         await self._witness.prepare(one.name for one in self._types)
+        await self._open_the_door(settings, door, port)
         self._step("")
 
     async def play(self, seconds: float | None) -> Tally | None:
@@ -107,6 +115,7 @@ class Stage:
         course = Course()
         self._scene.shown = self._symbols[:_SHOWN]
         beside = [asyncio.create_task(crowd.run()), asyncio.create_task(self._quicken())]
+        beside.append(asyncio.create_task(self._streams.run()))
         beside.append(asyncio.create_task(self._every(_FORGET_SECONDS, self._witness.forget)))
         if self._plan.hostile:
             beside.append(asyncio.create_task(self._every(_OPERATOR_SECONDS, self._unpark)))
@@ -122,6 +131,15 @@ class Stage:
                 task.cancel()
             await asyncio.wait(beside)
 
+    async def _open_the_door(self, settings: Settings, door: Door, port: int) -> None:
+        """Say where the page is, once somebody answers there."""
+        host, database = settings.http_host, self._app.database
+        key = await door.key(database)
+        shown = [("quote", symbol) for symbol in self._symbols[:_SHOWN]]
+        self._streams = Streams(host.strip("[]"), port, key, shown)
+        if await answers(host, port):
+            self._scene.link = await door.link(database, settings, f"http://{host}:{port}")
+
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def _step(self, text: str) -> None:
@@ -131,7 +149,13 @@ class Stage:
     async def _look(self, gauge: Gauge, crowd: Crowd, course: Course) -> None:
         scene = self._scene
         scene.seconds, scene.viewers, scene.came = course.seconds, crowd.present, crowd.came
-        scene.processes = {"worker": self._worker.pid, "simulator": _pid(self._simulator), "Postgres": self._home.pid}
+        scene.streams, scene.pushes = self._streams.open, self._streams.pushes
+        scene.processes = {
+            "worker": self._worker.pid,
+            "server": self._server.pid,
+            "simulator": _pid(self._simulator),
+            "Postgres": self._home.pid,
+        }
         scene.hint = _hint(scene.processes, self._home.folder)
         try:
             scene.figures = figures = await gauge.take()
@@ -166,6 +190,7 @@ class Stage:
             seconds=seconds,
             viewers=crowd.present,
             compared=(len(stored), len(claims)),
+            pushed=(self._streams.open, self._streams.pushes),
         )
 
     def _lost(self) -> list[Interval]:

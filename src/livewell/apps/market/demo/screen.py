@@ -39,6 +39,9 @@ class Scene:
     step: str = ""  # while it starts
     viewers: int = 0
     came: int = 0
+    link: str = ""  # logs a browser in, once
+    streams: int = 0
+    pushes: int = 0
     figures: Figures | None = None
     away: str | None = None  # why there are no new figures
     calls_allowed: int = 0
@@ -68,6 +71,7 @@ class Screen:
         self._lined = 0.0
         self._step = ""
         self._hint = ""
+        self._link = ""
         self._death: _Death | None = None
         if not console.is_terminal:
             console.width = 120
@@ -100,6 +104,9 @@ class Screen:
         self._notice_recovery(scene)
         if self._live is not None:
             self._live.update(_table(scene, list(self._news)))
+        elif scene.link != self._link:
+            self._link = scene.link
+            self._print(f"open {scene.link}  (logs a browser in, once)")
         elif scene.step != self._step:
             self._step = scene.step
             if scene.step:
@@ -154,6 +161,7 @@ def _line(scene: Scene) -> str:
         f"age p50 {_span(quantile(ages, 0.5))} p99 {_span(quantile(ages, 0.99))}",
         f"calls {figures.calls_last_minute} of {scene.calls_allowed}/min",
         f"{figures.refreshes:,} refreshes",
+        f"{scene.pushes:,} pushed",
         _size(figures.wire_bytes),
         f"{sum(figures.rejected.values())} rejected",
     ]
@@ -162,6 +170,8 @@ def _line(scene: Scene) -> str:
 
 def _table(scene: Scene, news: Sequence[tuple[float, str]]) -> RenderableType:
     parts: list[RenderableType] = [_head(scene)]
+    if scene.link:
+        parts += [Text(f"open {scene.link}", style=f"link {scene.link}", no_wrap=True, overflow="ignore"), Text("")]
     if scene.figures is not None:
         parts += [_numbers(scene, scene.figures), Text(""), _symbols(scene, scene.figures)]
     if scene.hint:
@@ -204,6 +214,7 @@ def _numbers(scene: Scene, figures: Figures) -> Table:
         "calls", f"{figures.calls_last_minute} of {scene.calls_allowed} in the last minute, counted by the upstream"
     )
     grid.add_row("refreshes", f"{figures.refreshes:,}, {_size(figures.wire_bytes)}")
+    grid.add_row("pushed", f"{scene.pushes:,} readings to {scene.streams} open streams")
     grid.add_row("rejected", _reasons(figures))
     if scene.faults is not None:
         grid.add_row("faults", f"{scene.faults:,} on purpose so far")

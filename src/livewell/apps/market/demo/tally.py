@@ -37,6 +37,8 @@ class Tally:
     rejected: Mapping[str, int]
     viewers: int
     watched: int
+    streams: int
+    pushes: int
     values_compared: int
     wrong_values_stored: int
     calls_above_limit: int
@@ -109,6 +111,7 @@ def tally(
     seconds: float,
     viewers: int,
     compared: tuple[int, int],
+    pushed: tuple[int, int],
 ) -> Tally:
     """Put it together."""
     wrong, false, above, fired = verdict
@@ -126,6 +129,8 @@ def tally(
         rejected=figures.rejected,
         viewers=viewers,
         watched=len(figures.rows),
+        streams=pushed[0],
+        pushes=pushed[1],
         values_compared=compared[0],
         wrong_values_stored=len(wrong),
         calls_above_limit=above,

@@ -19,15 +19,15 @@ SET search_path = ''
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_now       timestamptz := livewell.now();
-    v_queues    text[];
-    v_missing   text;
-    v_unclear   text;
+    v_now       pg_catalog.timestamptz := livewell.now();
+    v_queues    pg_catalog.text[];
+    v_missing   pg_catalog.text;
+    v_unclear   pg_catalog.text;
     v_asked     integer := jsonb_array_length(p_jobs);
     v_batches   bigint[];
     v_inserted  bigint[];
     v_twice     bigint[];
-    v_policies  jsonb;
+    v_policies  pg_catalog.jsonb;
     v_changed   bigint[];
 BEGIN
     SELECT array_agg(DISTINCT coalesce(e ->> 'queue', '(none)')), array_agg(DISTINCT (e ->> 'batch_id')::bigint) FILTER (WHERE e ->> 'batch_id' IS NOT NULL),
@@ -52,8 +52,8 @@ BEGIN
         SELECT g.*, q.attempts, least(q.group_limit, l.per_key) AS group_limit,
                coalesce(g.run_at, v_now + g.delay_seconds * interval '1 second', v_now) AS due_at
         FROM jsonb_to_recordset(p_jobs) AS g (
-            id bigint, queue text, kind text, payload jsonb, unique_key text, group_key text, call_key text, lane smallint, priority smallint,
-            delay_seconds float8, run_at timestamptz, max_attempts smallint, trace text, batch_id bigint, units bigint)
+            id bigint, queue pg_catalog.text, kind pg_catalog.text, payload pg_catalog.jsonb, unique_key pg_catalog.text, group_key pg_catalog.text, call_key pg_catalog.text, lane smallint, priority smallint,
+            delay_seconds pg_catalog.float8, run_at pg_catalog.timestamptz, max_attempts smallint, trace pg_catalog.text, batch_id bigint, units bigint)
         JOIN livewell.queue q ON q.name = g.queue
         LEFT JOIN livewell.limiter l ON l.name = q.limiter
         -- A call repeated after an unknown commit: what was accepted then may be finished or dead by now.
@@ -72,10 +72,10 @@ BEGIN
         INSERT INTO livewell.job (id, rank, run_at, created_at, state, held_by, max_attempts, priority, lane, queue, kind, unique_key, group_key, call_key, batch_id, units, payload, trace)
         SELECT CASE WHEN lane NOT IN (0, 1) OR priority NOT BETWEEN -100 AND 100 OR coalesce(max_attempts, attempts) NOT BETWEEN 1 AND 100
                       OR octet_length(kind) NOT BETWEEN 1 AND 200 OR octet_length(unique_key) NOT BETWEEN 1 AND 512 OR octet_length(group_key) NOT BETWEEN 1 AND 512
-                      OR octet_length(call_key) NOT BETWEEN 1 AND 512 OR pg_column_size(payload) > 40000 AND octet_length(payload::text) > 262144
+                      OR octet_length(call_key) NOT BETWEEN 1 AND 512 OR pg_column_size(payload) > 40000 AND octet_length(payload::pg_catalog.text) > 262144
                     THEN livewell.refuse_job(lane, priority, coalesce(max_attempts, attempts), payload) ELSE id END,
                (extract(epoch FROM greatest(due_at, v_now)) * 1000)::bigint - coalesce(priority, 0) * 60000, due_at, v_now,
-               CASE WHEN due_at > v_now THEN 'delayed' WHEN full_group THEN 'held' ELSE 'ready' END::livewell.job_state, CASE WHEN full_group THEN 'g'::"char" END,
+               CASE WHEN due_at > v_now THEN 'delayed' WHEN full_group THEN 'held' ELSE 'ready' END::livewell.job_state, CASE WHEN full_group THEN 'g'::pg_catalog."char" END,
                coalesce(max_attempts, attempts), coalesce(priority, 0), coalesce(lane, 1), queue, kind, unique_key, group_key, call_key, batch_id, units, payload, trace
         FROM placed
         ON CONFLICT DO NOTHING
@@ -109,7 +109,7 @@ BEGIN
     SELECT g.id,
            CASE WHEN own.id IS NOT NULL OR past.id IS NOT NULL THEN 'known' WHEN other.id IS NOT NULL THEN 'merged' ELSE 'vanished' END,
            coalesce(own.id, past.id, other.id, g.id)
-    FROM jsonb_to_recordset(p_jobs) AS g (id bigint, queue text, unique_key text)
+    FROM jsonb_to_recordset(p_jobs) AS g (id bigint, queue pg_catalog.text, unique_key pg_catalog.text)
     -- LATERAL with LIMIT: one index probe per job asked for. As plain joins these read the whole live table up to some 10,000 rows (jsonb is taken for 100 rows).
     LEFT JOIN LATERAL (SELECT j.id FROM livewell.job j WHERE j.id = g.id LIMIT 1) own ON true
     LEFT JOIN LATERAL (

@@ -21,8 +21,8 @@ BEGIN
         SELECT g.*, q.attempts, coalesce(g.run_at, p_now + g.delay_seconds * interval '1 second', p_now) AS due_at,
                (extract(epoch FROM greatest(coalesce(g.run_at, p_now + g.delay_seconds * interval '1 second', p_now), p_now)) * 1000)::bigint - coalesce(g.priority, 0) * 60000 AS rank
         FROM jsonb_to_recordset(p_jobs) AS g (
-            id bigint, queue text, kind text, payload jsonb, unique_key text, policy text, group_key text, call_key text, lane smallint, priority smallint,
-            delay_seconds float8, run_at timestamptz, max_attempts smallint, trace text, batch_id bigint, units bigint)
+            id bigint, queue pg_catalog.text, kind pg_catalog.text, payload pg_catalog.jsonb, unique_key pg_catalog.text, policy pg_catalog.text, group_key pg_catalog.text, call_key pg_catalog.text, lane smallint, priority smallint,
+            delay_seconds pg_catalog.float8, run_at pg_catalog.timestamptz, max_attempts smallint, trace pg_catalog.text, batch_id bigint, units bigint)
         JOIN livewell.queue q ON q.name = g.queue
         ORDER BY g.queue, g.unique_key, g.id
     LOOP

@@ -8,8 +8,8 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $$
 BEGIN
-    IF octet_length(p_payload::text) > 262144 THEN
-        RAISE EXCEPTION 'the payload has % bytes; 262144 are allowed', octet_length(p_payload::text) USING ERRCODE = 'LW005';
+    IF octet_length(p_payload::pg_catalog.text) > 262144 THEN
+        RAISE EXCEPTION 'the payload has % bytes; 262144 are allowed', octet_length(p_payload::pg_catalog.text) USING ERRCODE = 'LW005';
     END IF;
     RAISE EXCEPTION 'a job is born in lane 0 or 1 (not %), with a priority from -100 to 100 (not %), 1 to 100 attempts (not %), a kind of 1 to 200 bytes and keys of 1 to 512 bytes',
         p_lane, p_priority, p_attempts USING ERRCODE = 'LW003';

@@ -15,6 +15,7 @@ DECLARE
     v_user  pg_catalog.text := coalesce(p_user, 'session:' || p_session);
     v_n     integer;
 BEGIN
+    PERFORM pg_catalog.set_config('livewell.user_id', v_user, true);      -- row security holds us to the rows of this user
     DELETE FROM livewell.viewer_session s WHERE s.id = p_session AND s.user_id || '' = v_user;
     IF NOT FOUND THEN
         RETURN 'unknown';

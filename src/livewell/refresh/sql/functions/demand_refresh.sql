@@ -12,16 +12,16 @@ SET enable_seqscan = off
 AS $$
 DECLARE
     c_waiting_max CONSTANT integer := 200;
-    v_now       timestamptz;
+    v_now       pg_catalog.timestamptz;
     v_l         livewell.ledger;
-    v_queue     text := 'refresh.' || p_type.upstream || coalesce('.' || p_type.pool, '');
-    v_demand    text;
-    v_answer    text;
+    v_queue     pg_catalog.text := 'refresh.' || p_type.upstream || coalesce('.' || p_type.pool, '');
+    v_demand    pg_catalog.text;
+    v_answer    pg_catalog.text;
 BEGIN
     SELECT l.* INTO v_l FROM livewell.ledger l WHERE l.data_type = p_type.name AND l.key = p_key FOR NO KEY UPDATE;
     v_now := livewell.now();
     IF NOT FOUND THEN
-        INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at) VALUES (p_type.name, p_key, p_type.upstream, v_now, v_now) ON CONFLICT DO NOTHING;
+        INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at) VALUES (p_type."name", p_key, p_type.upstream, v_now, v_now) ON CONFLICT DO NOTHING;
         SELECT l.* INTO v_l FROM livewell.ledger l WHERE l.data_type = p_type.name AND l.key = p_key FOR NO KEY UPDATE;
     END IF;
     v_demand := livewell.refresh_wanted(p_type, v_l, p_max_age, v_now);

@@ -20,6 +20,7 @@ DECLARE
     v_types pg_catalog.text[];
     v_keys  pg_catalog.text[];
 BEGIN
+    PERFORM pg_catalog.set_config('livewell.user_id', v_user, true);      -- row security holds us to the rows of this user
     SELECT s.seen_at INTO v_seen FROM livewell.viewer_session s WHERE s.id = p_session AND s.user_id || '' = v_user;
     IF v_seen > v_now - interval '1 second' THEN
         RETURN 'alive';

@@ -14,6 +14,7 @@ DECLARE
     v_now   pg_catalog.timestamptz := livewell.now();
     v_user  pg_catalog.text := coalesce(p_user, 'session:' || p_session);
 BEGIN
+    PERFORM pg_catalog.set_config('livewell.user_id', v_user, true);      -- row security holds us to the rows of this user
     IF p_user LIKE 'session:%' OR octet_length(v_user) NOT BETWEEN 1 AND 200 THEN
         RAISE EXCEPTION 'a user is named by 1 to 200 bytes that do not begin with "session:"' USING ERRCODE = 'LW003';
     END IF;

@@ -6,21 +6,24 @@
 -- demand:      none (fresh enough, or not asked to), queued, waiting (somebody's refresh is on its way), due (dispatch will come to it), missing (the upstream has said so, and is believed), backed_off (it failed; not before
 --              retry_at, whoever asks), parked (not in the plan), paused, cold_budget, bad_key, unknown_type.
 -- Strangers cannot spend the quota: the pattern is checked before anything is written, a known failure or absence is answered without a call, unknown keys have a budget per user, and a key has one job, however many ask.
+-- Why SECURITY DEFINER: livewell_api has no table rights; of a user it touches the budget alone.
 -- Locks: the user's row, then the ledger row (demand_refresh). A crowd of readers of one key that is on its way takes no lock at all.
 CREATE OR REPLACE FUNCTION livewell.read_through(p_type text, p_key text, p_max_age float8 DEFAULT NULL, p_user text DEFAULT NULL, p_cold_max integer DEFAULT 20, p_demand boolean DEFAULT true)
 RETURNS TABLE (demand text, queue text, verdict text, source_at timestamptz, fetched_at timestamptz, checked_at timestamptz, version bigint, status_version bigint, reason text, error text, value jsonb)
 LANGUAGE plpgsql
+SECURITY DEFINER
 SET search_path = ''
 SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_now       timestamptz := livewell.now();
+    v_now       pg_catalog.timestamptz := livewell.now();
     v_type      livewell.data_type;
     v_l         livewell.ledger;
-    v_queue     text;
+    v_queue     pg_catalog.text;
     v_paused    boolean;
 BEGIN
+    PERFORM pg_catalog.set_config('livewell.user_id', coalesce(p_user, ''), true);    -- row security holds us to the rows of this user
     IF pg_catalog.pg_is_in_recovery() THEN
         RAISE EXCEPTION 'values are read with their verdict on the primary only; this server is a replica' USING ERRCODE = 'LW001';
     END IF;

@@ -10,13 +10,14 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $$
 DECLARE
-    v_id bigint := nextval('livewell.job_id_seq');      -- the first of a block of 64
+    v_id    bigint := nextval('livewell.job_id_seq');       -- the first of a block of 64
+    v_type  pg_catalog.text := p_type."name";
 BEGIN
     RETURN jsonb_build_object(
         'id', v_id, 'queue', 'refresh.' || p_type.upstream || coalesce('.' || p_type.pool, ''), 'kind', 'livewell.refresh', 'lane', p_lane, 'max_attempts', 4,
-        'payload', jsonb_build_object('type', p_type.name, 'key', p_key, 'version', p_type.version),
+        'payload', jsonb_build_object('type', v_type, 'key', p_key, 'version', p_type.version),
         'unique_key', p_type.name || ':' || p_key, 'policy', 'raise', 'group_key', p_key, 'call_key', p_type.name || CASE WHEN p_type.keys_max > 1 THEN '#' || v_id / 64 / p_type.keys_max ELSE ':' || p_key END,
-        'units', coalesce((SELECT ceil(e.units)::bigint FROM livewell.limiter_estimate e WHERE e.limiter = p_type.upstream AND e.kind = 'livewell.refresh:' || p_type.name), p_type.size_estimate));
+        'units', coalesce((SELECT ceil(e.units)::bigint FROM livewell.limiter_estimate e WHERE e.limiter = p_type.upstream AND e.kind = 'livewell.refresh:' || v_type), p_type.size_estimate));
 END
 $$;
 COMMENT ON FUNCTION livewell.refresh_job IS 'The job that refreshes one key, as enqueue_jobs takes it.';

@@ -7,7 +7,7 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $$
 DECLARE
-    v_minute    timestamptz;
+    v_minute    pg_catalog.timestamptz;
     v_v         livewell.viewer;
 BEGIN
     INSERT INTO livewell.viewer (user_id) VALUES (p_user) ON CONFLICT DO NOTHING;

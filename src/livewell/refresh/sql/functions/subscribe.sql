@@ -36,6 +36,7 @@ DECLARE
     v_new       integer;
     v_unknown   pg_catalog.text;
 BEGIN
+    PERFORM pg_catalog.set_config('livewell.user_id', v_user, true);      -- row security holds us to the rows of this user
     IF coalesce(cardinality(p_keys), 0) > 1000 OR cardinality(p_types) IS DISTINCT FROM cardinality(p_keys) THEN
         RAISE EXCEPTION '% types and % keys: at most 1000 pairs in one call', cardinality(p_types), cardinality(p_keys) USING ERRCODE = 'LW003';
     END IF;

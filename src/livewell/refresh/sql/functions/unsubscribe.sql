@@ -17,6 +17,7 @@ DECLARE
     v_pairs pg_catalog.text[];
     v_n     integer;
 BEGIN
+    PERFORM pg_catalog.set_config('livewell.user_id', v_user, true);      -- row security holds us to the rows of this user
     IF coalesce(cardinality(p_keys), 0) > 1000 OR cardinality(p_types) IS DISTINCT FROM cardinality(p_keys) THEN
         RAISE EXCEPTION '% types and % keys: at most 1000 pairs in one call', cardinality(p_types), cardinality(p_keys) USING ERRCODE = 'LW003';
     END IF;

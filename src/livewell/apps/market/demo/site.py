@@ -1,0 +1,75 @@
+"""The web site of the demo: `livewell serve` as a process of its own, and what a person needs to get in.
+
+It serves from the demo's own database. On the embedded server each kind of request has a role of its own there; on somebody else's server, whose roles are not the demo's to change, one login does all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from livewell.apps.market.demo.kept import KeptProcess, Say
+from livewell.apps.market.demo.postgres import Home
+from livewell.apps.tour.processes import WorkerProcess
+from livewell.db import Database
+from livewell.errors import ConfigurationError
+from livewell.settings import Settings
+
+_READY_SECONDS = 30.0
+_TRY_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How people and programs get in; the server's own business, so it is given to us. link: an address that logs a browser in, once; key: a public key for programs."""
+
+    link: Callable[[Database, Settings, str], Awaitable[str]]
+    key: Callable[[Database], Awaitable[str]]
+
+
+def choose_port(settings: Settings, wanted: int | None) -> int:
+    """The one that is wanted, or the usual one, or any if that is taken: nobody shall have to stop something to see a demo. Chosen once, so that a server that was killed comes back where it was."""
+    for port in [wanted] if wanted is not None else [settings.http_port, 0]:
+        try:
+            with socket.create_server((settings.http_host.strip("[]"), port)) as tried:
+                return int(tried.getsockname()[1])
+        except OSError as error:
+            problem = error.strerror or str(error)
+    raise ConfigurationError(f"cannot listen on {settings.http_host}:{wanted}: {problem}. Choose another with --port")
+
+
+def server_environment(home: Home) -> Mapping[str, str]:
+    """Where its database is, and nothing about any other."""
+    if home.folder is not None:
+        return {"LIVEWELL_DATA_DIR": str(home.folder), "LIVEWELL_LOG_LEVEL": "error"}
+    addresses = {"LIVEWELL_DATABASE_URL": home.address, "LIVEWELL_LISTEN_URL": home.address}
+    return {**addresses, "LIVEWELL_ROLES": "none", "LIVEWELL_LOG_LEVEL": "error"}
+
+
+def kept_server(folder: Path, home: Home, port: int, say: Say) -> KeptProcess:
+    """`livewell serve`."""
+
+    async def spawn(_: int) -> WorkerProcess:
+        return await WorkerProcess.run(
+            "server", ["serve", f"--port={port}"], log=folder / "server.log", env=server_environment(home)
+        )
+
+    return KeptProcess("server", spawn, say)
+
+
+async def answers(host: str, port: int) -> bool:
+    """Wait until it takes connections; false when it does not within a while."""
+    until = time.monotonic() + _READY_SECONDS
+    while time.monotonic() < until:
+        try:
+            _, writer = await asyncio.open_connection(host.strip("[]"), port)
+        except OSError:
+            await asyncio.sleep(_TRY_SECONDS)
+        else:
+            writer.close()
+            return True
+    return False

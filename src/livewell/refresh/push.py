@@ -1,0 +1,338 @@
+"""The hub: one reader per process tells everybody here what has changed. It knows nothing of HTTP: streams, watches and waiting gets are all its followers.
+
+    not started ──somebody follows a key──▶ listening ──nudge, poll interval, a verdict's time, a new follower──▶ reading ──▶ followers told ──▶ listening
+
+A pass:  1. which keys changed since the cursor (names and versions only: cost grows with what changed, not with what is followed)
+         2. read those that somebody here follows, those that are new here, and those whose verdict turns by time alone; each once, however many follow it
+         3. tell the followers; each keeps the latest state per key, never a backlog
+
+Nothing is missed:
+- a follower is registered before anything is read for it, and passes come one after the other, so what is told is never older than what was told before;
+- status_at is read before its commit, so a slow store becomes visible behind the cursor: at every poll interval the last store_seconds + 1 s are looked at again (nudges look back half a
+  second only: the many wake-ups of a busy database shall not read the same seconds again and again);
+- every push_compare_seconds (60) all followed keys are compared: the bound for a commit that came later than that, and for whatever else might be missed;
+- verdicts change by the mere passing of time: each state says when, and is read again then.
+
+From the first follower on it listens until it is closed (a reader that ended with its last follower would be deaf to one that comes while it ends); with nobody to tell it reads nothing. Nobody holds a
+connection while waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from itertools import islice
+
+import structlog
+
+from livewell.db import Database, Listener
+from livewell.errors import DatabaseError, InvalidOption
+from livewell.queue.nudge import Nudger
+from livewell.refresh.shown import Key, Shown, missing
+
+log = structlog.get_logger("livewell.hub")
+
+CHANGED = "refresh.changed"
+# All but the names and the last column are what Shown is made of.
+READ = "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value::text, turns_seconds FROM livewell.read_changes(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[])"
+_SINCE = "SELECT at, types, keys, versions, last_at FROM livewell.changed_since(%s, %s, %s, %s, %s, %s)"
+_PAGE = 1000
+_SCAN_PAGE = 5000
+_SCAN_PAGES_MAX = 10  # beyond, comparing what is followed is cheaper
+_NUDGE_BACK_SECONDS = 0.5
+_GAP_SECONDS = 0.005  # between two passes, at least
+_FAILED_SECONDS = 1.0
+_TURN_SECONDS = 0.005  # after the instant itself: "older than" is true a moment later
+
+
+class Follower:
+    """Whoever waits for changes of some keys: the latest state of each, until it is taken. Bounded by its keys."""
+
+    __slots__ = ("_latest", "awaited", "has", "keys", "wake")
+
+    def __init__(self) -> None:
+        self.keys: set[Key] = set()
+        self.awaited: set[Key] = set()  # nothing was told of these yet
+        self.has: dict[Key, int] = {}  # for whoever passes values on: the version of each that was passed on
+        self.wake = asyncio.Event()
+        self._latest: dict[Key, Shown] = {}
+
+    def tell(self, shown: Shown) -> None:
+        """A newer state takes the place of one that was not taken yet."""
+        place = shown.place
+        self._latest[place] = shown
+        self.awaited.discard(place)
+        self.wake.set()
+
+    def forget(self, place: Key) -> None:
+        """Not followed any more: what was not taken is not given."""
+        self._latest.pop(place, None)
+        self.has.pop(place, None)
+        self.awaited.discard(place)
+
+    def pop(self) -> Shown | None:
+        """What has waited longest, as it is by now; None when nothing waits. For whoever is slower than the changes."""
+        if not self._latest:
+            return None
+        return self._latest.pop(next(iter(self._latest)))
+
+    async def take(self) -> list[Shown]:
+        """Wait for something new, and take all of it."""
+        await self.wake.wait()
+        self.wake.clear()
+        taken, self._latest = self._latest, {}
+        return list(taken.values())
+
+
+class Hub:
+    """The reader of one process."""
+
+    def __init__(self, database: Database, nudger: Nudger) -> None:
+        self._database = database
+        self._nudger = nudger
+        self._settings = database.settings
+        self._back_seconds = database.settings.call_timeout_seconds + 1  # no store takes longer
+        self._followers: dict[Key, set[Follower]] = {}
+        self._known: dict[Key, Shown] = {}
+        self._wanted: set[Key] = set()  # to be read in the next pass
+        self._turns: dict[Key, float] = {}  # when the verdict changes by itself, monotonic
+        self._heap: list[tuple[float, Key]] = []  # the same, by time; entries that differ from _turns are void
+        self._cursor: datetime | None = None  # on the database's clock
+        self._looked_at = self._compared_at = 0.0  # monotonic: the last full look back, the last comparison
+        self._passed_at = 0.0
+        self._wake = asyncio.Event()
+        self._hear: list[Callable[[str], None]] = []
+        self._reading: asyncio.Task[None] | None = None
+        self.reads = 0  # queries for states of keys
+        self.scans = 0  # queries for what changed
+        self.told = 0
+
+    @property
+    def full(self) -> bool:
+        """No more keys can be followed in this process."""
+        return len(self._followers) >= self._settings.watched_keys_max
+
+    @property
+    def followed(self) -> int:
+        """How many keys are followed."""
+        return len(self._followers)
+
+    def hear(self, listener: Callable[[str], None]) -> None:
+        """Call this for every nudge that the hub hears; with an empty name after the listening connection was lost."""
+        self._hear.append(listener)
+
+    def follow(self, keys: Iterable[Key], *, read: bool = True) -> Follower:
+        """Begin to follow. With read the current state of each key comes first; without, whoever asks for it otherwise does so after this, and misses nothing."""
+        follower = Follower()
+        self.extend(follower, keys, read=read)
+        return follower
+
+    def extend(self, follower: Follower, keys: Iterable[Key], *, read: bool = True) -> None:
+        """Follow these keys too."""
+        new = [place for place in dict.fromkeys(keys) if place not in follower.keys]
+        unknown = sum(place not in self._followers for place in new)
+        if len(self._followers) + unknown > self._settings.watched_keys_max:
+            raise InvalidOption(
+                f"{len(new)} more keys: this process follows {len(self._followers)} and may follow {self._settings.watched_keys_max} (LIVEWELL_WATCHED_KEYS_MAX)"
+            )
+        self._start()
+        for place in new:
+            self._followers.setdefault(place, set()).add(follower)
+            follower.keys.add(place)
+            if not read:
+                continue
+            if place in self._known:
+                follower.tell(self._known[place])  # what others have been told; anything newer comes with the next pass
+            else:
+                follower.awaited.add(place)
+                self._wanted.add(place)
+        if self._wanted:
+            self._wake.set()
+
+    def reduce(self, follower: Follower, keys: Iterable[Key]) -> None:
+        """Follow these keys no longer."""
+        for place in list(keys):
+            follower.keys.discard(place)
+            follower.forget(place)
+            followers = self._followers.get(place, set())
+            followers.discard(follower)
+            if not followers:
+                self._followers.pop(place, None)
+                self._known.pop(place, None)
+                self._turns.pop(place, None)
+                self._wanted.discard(place)
+
+    def unfollow(self, follower: Follower) -> None:
+        """Stop following."""
+        self.reduce(follower, follower.keys)
+
+    async def close(self) -> None:
+        """End the reader."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading], timeout=2)
+            self._reading = None
+
+    def start(self) -> None:
+        """Listen from now on, though nobody follows anything yet."""
+        self._start()
+
+    def _start(self) -> None:
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._run(), name="hub")
+
+    # -- waking ------------------------------------------------------------------------------------------------------
+
+    def _on_nudge(self, name: str) -> None:
+        if name == CHANGED and self._followers:
+            self._wake.set()
+        for listener in self._hear:
+            listener(name)
+
+    def _on_reconnect(self) -> None:
+        self._looked_at = 0.0  # nudges were missed
+        self._wake.set()
+        for listener in self._hear:
+            listener("")
+
+    async def _run(self) -> None:
+        listener = Listener(
+            self._database.listen_conninfo,
+            on_nudge=self._on_nudge,
+            on_reconnect=self._on_reconnect,
+            check_seconds=self._settings.listen_check_seconds,
+            connect_seconds=self._settings.connect_timeout_seconds,
+        )
+        listening = asyncio.create_task(listener.run(), name="hub-listener")
+        self._nudger.attach(self._on_nudge)
+        try:
+            while True:
+                began = time.monotonic()
+                pause = 0.0
+                try:
+                    await self._pass(began)
+                except DatabaseError as error:
+                    log.warning("cannot read changes", error=str(error))
+                    pause = _FAILED_SECONDS
+                # A slow pass must not be all that the database does.
+                await asyncio.sleep(max(pause, _GAP_SECONDS, min(1.0, time.monotonic() - began)))
+                await self._rest()
+        finally:
+            self._nudger.detach(self._on_nudge)
+            listening.cancel()
+            await asyncio.wait([listening], timeout=2)
+
+    async def _rest(self) -> None:
+        """Until there is something to do: a wake-up; at the latest, with followers, the next verdict that turns or the poll interval."""
+        limit = self._settings.poll_seconds if self._followers else 3600.0
+        if self._heap:
+            limit = min(limit, max(0.0, self._heap[0][0] - time.monotonic()))
+        timer = asyncio.get_running_loop().call_later(limit, self._wake.set)
+        await self._wake.wait()
+        timer.cancel()
+
+    # -- one pass ----------------------------------------------------------------------------------------------------
+
+    async def _pass(self, now: float) -> None:
+        self._wake.clear()
+        if not self._followers:
+            self._cursor = None
+            self._heap.clear()
+            return
+        compare = now - self._compared_at > self._settings.push_compare_seconds
+        if now - self._passed_at > self._settings.push_compare_seconds:
+            self._cursor = (
+                None  # after a long silence everything is compared, and a scan would go through everything since
+            )
+        compare |= not await self._scan(now)
+        turning = self._due(now)
+        wanted, self._wanted = self._wanted, set()
+        try:
+            await self._read(list(self._followers) if compare else list(wanted | turning), turning=turning)
+        except DatabaseError:
+            self._wanted |= wanted | turning
+            raise
+        self._passed_at = now
+        if compare:
+            self._compared_at = now
+
+    async def _scan(self, now: float) -> bool:
+        """Which followed keys changed since the cursor? They are wanted then. False: too many changed to go through them."""
+        whole = now - self._looked_at >= self._settings.poll_seconds
+        back = self._back_seconds if whole or self._cursor is None else _NUDGE_BACK_SECONDS
+        cursor, after = self._cursor, (None, None, None)
+        for page in range(_SCAN_PAGES_MAX):
+            self.scans += 1
+            [(at, types, keys, versions, last_at)] = await self._database.call(
+                _SINCE, (cursor, back, _SCAN_PAGE, *after)
+            )
+            if page == 0:
+                self._cursor = at
+            for place, version in zip(zip(types, keys, strict=True), versions, strict=True):
+                if place in self._followers:
+                    known = self._known.get(place)
+                    if known is None or known.status_version != version:
+                        self._wanted.add(place)
+            if len(keys) < _SCAN_PAGE:
+                self._looked_at = now if whole else self._looked_at
+                return True
+            after = (last_at, types[-1], keys[-1])
+        return False
+
+    async def _read(self, places: list[Key], *, turning: set[Key]) -> None:
+        waiting = iter(places)
+        while page := list(islice(waiting, _PAGE)):
+            # What we say we know is what the answer is measured by, whatever happens to _known meanwhile.
+            known = {place: self._known.get(place) for place in page}
+            self.reads += 1
+            rows = await self._database.call(
+                READ,
+                (
+                    [kind for kind, _ in page],
+                    [key for _, key in page],
+                    # Of a verdict whose time has come we want to hear in any case, if only when it turns next.
+                    [-1 if one is None or place in turning else one.status_version for place, one in known.items()],
+                    [None if one is None else one.verdict for one in known.values()],
+                    [-1 if one is None else one.version for one in known.values()],
+                ),
+            )
+            for kind, key, *row, turns_seconds in rows:
+                before = known.pop((kind, key))
+                if (kind, key) in self._followers:
+                    self._turn((kind, key), turns_seconds)
+                    self._tell(Shown((kind, key), row, before=before))
+            for place, before in known.items():
+                if before is None and place in self._followers:
+                    self._tell(missing(place))  # its type is not in the registry
+        if len(self._heap) > 2 * len(self._followers) + _PAGE:
+            self._heap = [(at, place) for place, at in self._turns.items()]
+            heapq.heapify(self._heap)
+
+    def _tell(self, shown: Shown) -> None:
+        place = shown.place
+        if shown.same(self._known.get(place)):
+            return
+        self._known[place] = shown
+        for follower in self._followers[place]:
+            follower.tell(shown)
+            self.told += 1
+
+    # -- verdicts that turn by time alone ----------------------------------------------------------------------------
+
+    def _turn(self, place: Key, seconds: float | None) -> None:
+        self._turns.pop(place, None)
+        if seconds is not None:
+            at = time.monotonic() + seconds + _TURN_SECONDS
+            self._turns[place] = at
+            heapq.heappush(self._heap, (at, place))
+
+    def _due(self, now: float) -> set[Key]:
+        due = set()
+        while self._heap and self._heap[0][0] <= now:
+            at, place = heapq.heappop(self._heap)
+            if self._turns.get(place) == at:
+                due.add(place)
+        return due

@@ -1,0 +1,195 @@
+"""Which keys the clients of this process look at, kept the same as the database has it.
+
+    opened ──subscriptions read──▶ following ──changed here, or elsewhere──▶ read again ──▶ following
+                                       └──closed, swept──▶ ended
+
+A change that came through this process is heard at once (touch); one that came through another server by the nudge refresh.sessions; and in any case at the next poll interval, when subs_version
+of all sessions is compared in one query. The database says what is subscribed, never the message: two changes that overtake each other on the way cannot leave a session with the wrong keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+from itertools import islice
+
+import structlog
+
+from livewell.db import Database
+from livewell.errors import DatabaseError, InvalidOption
+from livewell.refresh.push import Follower, Hub
+from livewell.refresh.shown import Key
+
+log = structlog.get_logger("livewell.sessions")
+
+SESSIONS = "refresh.sessions"  # the nudge: subscriptions of some session changed
+
+_READ = "SELECT session, user_id, subs_version, types, keys FROM livewell.session_keys(%s::uuid[], %s::bigint[])"
+_PAGE = 1000
+_GAP_SECONDS = 0.1  # between two looks at all sessions, at least: each nudge concerns one of them
+_FAILED_SECONDS = 1.0
+
+Allowed = Callable[[str], bool]  # may this client see this type?
+
+
+class Viewing:
+    """One client's session and the follower of its keys. `ended` is set when there is no such session any more."""
+
+    def __init__(self, session: uuid.UUID, follower: Follower, allowed: Allowed) -> None:
+        self.session = session
+        self.follower = follower
+        self.allowed = allowed
+        self.version = -1
+        self.ended = False
+
+    def end(self) -> None:
+        """The session is gone; whoever waits on the follower looks."""
+        self.ended = True
+        self.follower.wake.set()
+
+
+class Sessions:
+    """The sessions that are streamed to from this process."""
+
+    def __init__(self, database: Database, hub: Hub) -> None:
+        self._database = database
+        self._hub = hub
+        self._settings = database.settings
+        self._viewings: dict[uuid.UUID, set[Viewing]] = {}
+        self._touched: set[uuid.UUID] = set()
+        self._all_due = False
+        self._wake = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
+        self.queries = 0
+        hub.hear(self._on_nudge)
+
+    @property
+    def count(self) -> int:
+        """How many are streamed to."""
+        return len(self._viewings)
+
+    async def open(self, session: uuid.UUID, user: str | None, allowed: Allowed = lambda _: True) -> Viewing | None:
+        """Follow what a session is subscribed to; None when there is no such session, or it is somebody else's."""
+        viewing = Viewing(session, Follower(), allowed)
+        # Known before it is read: a change from here on is touched or nudged, and read again.
+        self._viewings.setdefault(session, set()).add(viewing)
+        try:
+            rows = await self._read([session], [-1])
+            _, owner, version, types, keys = rows[0]
+            if version is None or owner != (user or f"session:{session}"):
+                self.close(viewing)
+                return None
+            self._follow(viewing, version, zip(types, keys, strict=True))
+        except BaseException:
+            self.close(viewing)
+            raise
+        self._start()
+        return viewing
+
+    def close(self, viewing: Viewing) -> None:
+        """Nobody looks any more."""
+        self._hub.unfollow(viewing.follower)
+        viewings = self._viewings.get(viewing.session, set())
+        viewings.discard(viewing)
+        if not viewings:
+            self._viewings.pop(viewing.session, None)
+
+    def touch(self, session: uuid.UUID) -> None:
+        """Its subscriptions changed, or it was closed, through this process."""
+        if session in self._viewings:
+            self._touched.add(session)
+            self._wake.set()
+
+    def allow(self, viewing: Viewing, allowed: Allowed) -> None:
+        """Its client may see other types than before: what it follows is looked at anew."""
+        viewing.allowed = allowed
+        self._hub.reduce(viewing.follower, [place for place in viewing.follower.keys if not allowed(place[0])])
+        viewing.version = -1
+        self.touch(viewing.session)
+
+    async def stop(self) -> None:
+        """End the task."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching], timeout=2)
+            self._watching = None
+
+    def _on_nudge(self, name: str) -> None:
+        if name in (SESSIONS, "") and self._viewings:
+            self._all_due = True
+            self._wake.set()
+
+    def _start(self) -> None:
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._run(), name="sessions")
+
+    async def _run(self) -> None:
+        looked_at = time.monotonic()
+        while True:
+            await self._rest(looked_at)
+            now = time.monotonic()
+            touched, self._touched = self._touched, set()
+            everybody = now - looked_at >= (_GAP_SECONDS if self._all_due else self._settings.poll_seconds)
+            try:
+                await self._compare(list(self._viewings) if everybody else list(touched))
+                if everybody:
+                    looked_at, self._all_due = now, False
+            except DatabaseError as error:
+                log.warning("cannot read subscriptions", error=str(error))
+                self._touched |= touched
+                await asyncio.sleep(_FAILED_SECONDS)
+
+    async def _rest(self, looked_at: float) -> None:
+        """Until somebody was touched, or all are to be looked at."""
+        self._wake.clear()
+        if self._touched:
+            return
+        wait = _GAP_SECONDS if self._all_due else self._settings.poll_seconds
+        try:
+            async with asyncio.timeout(max(0.0, looked_at + wait - time.monotonic())):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def _compare(self, sessions: list[uuid.UUID]) -> None:
+        waiting = iter(sessions)
+        while page := list(islice(waiting, _PAGE)):
+            known = [self._known(session) for session in page]
+            for session, _, version, types, keys in await self._read(page, known):
+                for viewing in list(self._viewings.get(session, ())):
+                    if version is None:
+                        viewing.end()
+                    else:
+                        self._change(viewing, version, zip(types, keys, strict=True))
+
+    def _known(self, session: uuid.UUID) -> int:
+        """The version that all viewings of it have; -1 where they differ, or it is gone."""
+        versions = {viewing.version for viewing in self._viewings.get(session, ())}
+        return versions.pop() if len(versions) == 1 else -1
+
+    def _change(self, viewing: Viewing, version: int, pairs: zip[Key]) -> None:
+        try:
+            self._follow(viewing, version, pairs)
+        except InvalidOption as error:
+            log.warning("a session's new keys are not followed", error=str(error))
+            viewing.end()
+
+    def _follow(self, viewing: Viewing, version: int, pairs: zip[Key]) -> None:
+        if version <= viewing.version:
+            return  # read before what is known by now
+        wanted = {pair for pair in pairs if viewing.allowed(pair[0])}
+        self._hub.extend(viewing.follower, wanted - viewing.follower.keys)
+        self._hub.reduce(viewing.follower, viewing.follower.keys - wanted)
+        viewing.version = version
+        viewing.follower.wake.set()
+
+    async def _read(
+        self, sessions: list[uuid.UUID], known: list[int]
+    ) -> list[tuple[uuid.UUID, str, int | None, list[str], list[str]]]:
+        self.queries += 1
+        rows: list[tuple[uuid.UUID, str, int | None, list[str], list[str]]] = await self._database.call(
+            _READ, (sessions, known)
+        )
+        return rows

@@ -1,0 +1,75 @@
+"""The application: routes in one list, behind the guard, errors as problem documents, OpenAPI that says all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from livewell.server import problems
+from livewell.server.guard import Guard
+from livewell.server.problems import ProblemDocument
+from livewell.server.routes import ROUTERS
+from livewell.server.state import State
+from livewell.server.wire import Answer
+from livewell.version import VERSION
+
+# What any route may answer besides its own: a problem document each.
+_PROBLEMS = {
+    400: "The request is wrong; `field` says where.",
+    401: "No key or token, or not a good one.",
+    403: "The caller may not do this.",
+    404: "There is no such thing, or it is somebody else's.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    429: "Too many requests; Retry-After says when.",
+    503: "The server is busy or has lost its database; Retry-After says when.",
+}
+
+
+def create_app(state: State) -> FastAPI:
+    """The application without its guard, for whoever adds to it; serve guarded(app)."""
+    app = FastAPI(
+        title="Livewell",
+        version=VERSION,
+        description="Fresh data for whoever is watching, and the jobs that keep it fresh.",
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        default_response_class=Answer,
+        redirect_slashes=False,
+        responses={status: {"description": text, "model": ProblemDocument} for status, text in _PROBLEMS.items()},
+    )
+    app.state.server = state
+    problems.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    plain = app.openapi
+    app.openapi = lambda: _honest(plain())  # type: ignore[method-assign] # how FastAPI documents it
+    return app
+
+
+def guarded(app: FastAPI) -> ASGIApp:
+    """What a server runs."""
+    return Guard(app, app.state.server)
+
+
+def _honest(document: dict[str, Any]) -> dict[str, Any]:
+    """FastAPI documents a 422 that we never send, and problems as plain JSON."""
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            answers = operation["responses"]
+            answers.pop("422", None)
+            for status, answer in answers.items():
+                content = answer.get("content", {})
+                if int(status) >= 400 and "application/json" in content:
+                    content["application/problem+json"] = content.pop("application/json")
+    schemas = document.get("components", {}).get("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    document.setdefault("components", {})["securitySchemes"] = {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An API key (lw_…) or a JSON Web Token."}
+    }
+    document["security"] = [{"bearer": []}]
+    return document

@@ -1,0 +1,46 @@
+"""What routes ask for: the server's state, the caller, and a scope.
+
+@router.get("/types")
+async def types(state: TheState, caller: Viewer) -> Answer: …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from livewell.server.auth import Caller
+from livewell.server.problems import not_allowed
+from livewell.server.state import State
+
+
+def state_of(request: Request) -> State:
+    """Of the server that answers."""
+    state: State = request.app.state.server
+    return state
+
+
+def caller_of(request: Request) -> Caller:
+    """Whom the guard let in."""
+    caller: Caller = request.state.caller
+    return caller
+
+
+def require(scope: str) -> Callable[[Request], Caller]:
+    """The caller, if they have this scope."""
+
+    def check(request: Request) -> Caller:
+        caller = caller_of(request)
+        if not caller.may(scope):
+            raise not_allowed(scope)
+        return caller
+
+    return check
+
+
+TheState = Annotated[State, Depends(state_of)]
+Viewer = Annotated[Caller, Depends(require("view"))]
+Subscriber = Annotated[Caller, Depends(require("subscribe"))]
+Operator = Annotated[Caller, Depends(require("operate"))]

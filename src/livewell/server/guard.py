@@ -1,0 +1,185 @@
+"""What every request passes before any route sees it, in this order:
+
+host ──▶ preflight of another origin ──▶ size ──▶ room ──▶ who (below /v1) ──▶ how often ──▶ route
+
+Written against ASGI itself: nothing here holds an answer back, so streams pass through. Everything below /v1 needs a caller unless it is in OPEN; a route cannot forget to ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from livewell.errors import LivewellError
+from livewell.host import host_name
+from livewell.server.buckets import Kind
+from livewell.server.problems import Problem, busy, too_many
+from livewell.server.state import State
+
+API = "/v1/"
+HEALTH = frozenset({"/healthz", "/readyz"})
+OPEN = frozenset({"/v1/openapi.json", "/v1/login"})  # below /v1, and without a caller
+_LOCAL = ("127.0.0.1", "localhost", "[::1]")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?")
+_METHODS = "GET, POST, PUT, PATCH, DELETE"
+_BODY_SECONDS = 30.0
+
+
+class Guard:
+    """The gate of one server."""
+
+    def __init__(self, app: ASGIApp, state: State) -> None:
+        self._app = app
+        self._state = state
+        self._settings = state.settings
+        self._hosts = frozenset({*_LOCAL, *state.settings.hosts})
+        self._origins = frozenset(state.settings.origins)
+        self._working = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            return  # no websockets here, and what has to start has started before
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        allowed = origin if origin is not None and origin.lower() in self._origins else None
+        send = _dressed(send, scope["path"], allowed)
+        try:
+            if scope["path"] not in HEALTH:
+                self._check_host(headers)
+            if _is_preflight(scope, headers):
+                await _preflight(allowed)(scope, receive, send)
+                return
+            receive = _bounded(receive, headers, self._settings.body_bytes_max)
+            await self._admit(scope, headers, receive, send)
+        except Problem as problem:
+            await problem.response()(scope, receive, send)
+        except LivewellError:
+            await busy().response()(scope, receive, send)
+
+    async def _admit(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """A stream is not counted here: it has bounds of its own."""
+        streams = scope["path"].endswith("/stream")
+        if not streams and self._working >= self._settings.requests_max:
+            raise busy("The server has as many requests as it may have at once.")
+        self._working += not streams
+        try:
+            await self._identify(scope, headers)
+            await self._app(scope, receive, send)
+        finally:
+            self._working -= not streams
+
+    async def _identify(self, scope: Scope, headers: Headers) -> None:
+        path: str = scope["path"]
+        address = scope["client"][0] if scope.get("client") else "unknown"
+        if path in HEALTH:
+            return
+        if not path.startswith(API) or path in OPEN:
+            self._count(f"address:{address}", "other")
+            return
+        strange = f"strange:{address}"
+        if self._state.buckets.empty(strange, "other") and not self._state.auth.remembers(headers):
+            raise too_many("Too many failed logins from this address.", seconds=1.0)
+        try:
+            caller = await self._state.auth.caller(headers, scope["method"], address)
+        except Problem:
+            self._state.buckets.take(strange, "other")
+            raise
+        self._count(caller.client, _kind(path))
+        scope.setdefault("state", {})["caller"] = caller
+
+    def _count(self, client: str, kind: Kind) -> None:
+        wait = self._state.buckets.take(client, kind)
+        if wait > 0:
+            raise too_many("Too many requests; wait as long as Retry-After says.", seconds=wait)
+
+    def _check_host(self, headers: Headers) -> None:
+        """A page of another name that points to this address (DNS rebinding) must not reach us."""
+        given = headers.getlist("host")
+        match = _HOST.fullmatch(given[0]) if len(given) == 1 else None
+        try:
+            known = match is not None and host_name(match[1]) in self._hosts
+        except ValueError:
+            known = False
+        if not known:
+            raise Problem(
+                400,
+                "This server is not called by that name.",
+                word="host",
+                field="host",
+                allowed="127.0.0.1, localhost, [::1], and what LIVEWELL_HOSTS names",
+            )
+
+
+def _kind(path: str) -> Kind:
+    part = path[len(API) :].partition("/")[0]
+    return "session" if part == "sessions" else "read" if part == "data" else "other"
+
+
+def _is_preflight(scope: Scope, headers: Headers) -> bool:
+    return scope["method"] == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
+
+
+def _preflight(allowed: str | None) -> Response:
+    if allowed is None:
+        return Problem(
+            403, "Pages of this origin may not use this server (LIVEWELL_ORIGINS).", word="origin"
+        ).response()
+    return Response(
+        status_code=204,
+        headers={
+            "Access-Control-Allow-Methods": _METHODS,
+            "Access-Control-Allow-Headers": "authorization, content-type",
+            "Access-Control-Max-Age": "600",
+        },
+    )
+
+
+def _dressed(send: Send, path: str, origin: str | None) -> Send:
+    """Headers that every answer has; never Access-Control-Allow-Credentials: another origin comes with a key of its own, or not at all."""
+
+    async def dressed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["X-Content-Type-Options"] = "nosniff"
+            headers["Referrer-Policy"] = "no-referrer"
+            if path.startswith(API):
+                headers.setdefault("Cache-Control", "no-store")
+            headers.add_vary_header("Origin")
+            if origin is not None:
+                headers["Access-Control-Allow-Origin"] = origin
+                headers["Access-Control-Expose-Headers"] = "Retry-After, Location"
+        await send(message)
+
+    return dressed
+
+
+def _bounded(receive: Receive, headers: Headers, bytes_max: int) -> Receive:
+    """A body of at most so many bytes, and within a time: who drips it byte by byte must not hold a place for ever."""
+    length = headers.get("content-length", "0")
+    if not length.isascii() or not length.isdigit() or int(length) > bytes_max:
+        raise Problem(413, f"The body is larger than {bytes_max} bytes.", word="too-large")
+    seen, more = 0, True
+
+    async def bounded() -> Message:
+        nonlocal seen, more
+        if not more:
+            return await receive()
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(408) from None
+        if message["type"] == "http.request":
+            seen += len(message.get("body", b""))
+            more = bool(message.get("more_body", False))
+            if seen > bytes_max:
+                raise HTTPException(413)
+        return message
+
+    return bounded

@@ -1,0 +1,112 @@
+"""Pages and static files, as they lie in livewell/web.
+
+A page asks for its files under an address that holds their fingerprint, so a browser may keep them for ever, and never mixes two versions. /livewell.js is the same module under an address that stays:
+the one file that pages of other origins may load. Every answer forbids scripts, styles and connections that are not this server's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from livewell.server.problems import not_found
+from livewell.web import PAGES, STATIC
+
+router = APIRouter(include_in_schema=False)
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_FOR_EVER = "public, max-age=31536000, immutable"
+_ASK_FIRST = "no-cache"
+_CLOSED = MappingProxyType(
+    {
+        "Content-Security-Policy": CSP,
+        "X-Frame-Options": "DENY",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    }
+)
+_SHARED = MappingProxyType({"Cross-Origin-Resource-Policy": "cross-origin", "Access-Control-Allow-Origin": "*"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file as it is sent. etag: quoted, of its content."""
+
+    body: bytes
+    media_type: str
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Everything that is served; read once, at the first request."""
+
+    fingerprint: str
+    files: Mapping[str, Asset]
+    pages: Mapping[str, Asset]
+
+
+@cache
+def shelf() -> Shelf:
+    """Read the files; those of a page are asked for under the fingerprint of all."""
+    found = sorted(path for path in STATIC.iterdir() if path.suffix in _TYPES)
+    together = hashlib.sha256()
+    for path in found:
+        together.update(path.name.encode() + b"\0" + path.read_bytes())
+    fingerprint = together.hexdigest()[:16]
+    place = f"/static/{fingerprint}".encode()
+    return Shelf(
+        fingerprint,
+        {path.name: _asset(path, path.read_bytes()) for path in found},
+        {path.stem: _asset(path, path.read_bytes().replace(b"{static}", place)) for path in PAGES.glob("*.html")},
+    )
+
+
+def _asset(path: Path, body: bytes) -> Asset:
+    return Asset(body, f"{_TYPES[path.suffix]}; charset=utf-8", f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+
+
+def _send(request: Request, asset: Asset | None, keep: str, more: Mapping[str, str] | None = None) -> Response:
+    if asset is None:
+        raise not_found()
+    headers = {**_CLOSED, **(more or {}), "Cache-Control": keep, "ETag": asset.etag}
+    known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+    if asset.etag in known or "*" in known:
+        return Response(status_code=304, headers=headers)
+    return Response(asset.body, headers={**headers, "Content-Type": asset.media_type})
+
+
+@router.api_route("/", methods=["GET", "HEAD"])
+async def market(request: Request) -> Response:
+    """The watch list. Anybody may load it; what it shows needs a login."""
+    return _send(request, shelf().pages["market"], _ASK_FIRST)
+
+
+@router.api_route("/login", methods=["GET", "HEAD"])
+async def login(request: Request) -> Response:
+    """Where a login link leads: its token is in the fragment, which the browser keeps to itself until a button is pressed."""
+    return _send(request, shelf().pages["login"], _ASK_FIRST)
+
+
+@router.api_route("/livewell.js", methods=["GET", "HEAD"])
+async def module(request: Request) -> Response:
+    """The module, for pages of your own."""
+    return _send(request, shelf().files["livewell.js"], _ASK_FIRST, _SHARED)
+
+
+@router.api_route("/static/{fingerprint}/{name}", methods=["GET", "HEAD"])
+async def static(request: Request, fingerprint: str, name: str) -> Response:
+    """A file of the pages. Under another fingerprint there is nothing: a page that was kept asks for its own version, or is loaded again."""
+    return _send(request, shelf().files.get(name) if fingerprint == shelf().fingerprint else None, _FOR_EVER)

@@ -1,0 +1,108 @@
+"""Reading through: one key with its verdict, and a demand for a better one (X5).
+
+An unknown type, a key that the type cannot have, and a type that the caller may not read: one and the same answer.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel
+
+from livewell.duration import seconds
+from livewell.errors import InvalidOption, UnknownType
+from livewell.refresh.reads import Read
+from livewell.server.auth import Caller
+from livewell.server.depends import Subscriber, TheState, Viewer
+from livewell.server.problems import Problem, not_found, too_many
+from livewell.server.reading import ReadingDocument, document
+from livewell.server.state import State
+from livewell.server.wire import Answer, TypeKey, TypeName
+
+router = APIRouter(prefix="/v1", tags=["data"])
+
+WAIT_SECONDS_MAX = 30.0
+AGE_SECONDS_MAX = 400 * 86_400.0
+COLD_SECONDS = 60.0  # unknown keys are counted by the minute
+
+Span = Annotated[str | None, Query(max_length=20, examples=["1m"], description='Like "30s", "5m", or seconds.')]
+
+
+class Demanded(BaseModel):
+    """What became of asking for a refresh: queued, waiting, due, none, missing, backed_off, parked, paused."""
+
+    demand: str
+
+
+class ReadThrough(ReadingDocument, Demanded):
+    """A reading, and what became of the demand for a better one."""
+
+
+@router.get("/data/{type}/{key:path}", response_model=ReadThrough)
+async def read(
+    *,
+    state: TheState,
+    caller: Viewer,
+    type: TypeName,  # noqa: A002 - as everywhere
+    key: TypeKey,
+    max_age: Span = None,
+    wait: Span = None,
+) -> Any:
+    """What there is; if it is not fresh enough (max_age, or the type's own rule), a refresh is demanded, and waited for as long as `wait` says."""
+    age = span("max_age", max_age, AGE_SECONDS_MAX)
+    patience = span("wait", wait, WAIT_SECONDS_MAX) or 0.0
+    if age is not None:
+        refuse_public(caller, "max_age")
+    with state.waits.take(caller.client, patience) as allowed:
+        found = await read_through(state, caller, type, key, age=age, wait=allowed)
+    return Answer({**document(found.reading), "demand": found.demand})
+
+
+@router.post("/data/{type}/{key:path}/refresh", status_code=202, response_model=Demanded)
+async def refresh(state: TheState, caller: Subscriber, type: TypeName, key: TypeKey) -> Any:  # noqa: A002 - as everywhere
+    """Ask for a refresh now, whatever the age. It is done when limits allow; a failure that is backed off is not asked for again before its time."""
+    refuse_public(caller, "refresh")
+    found = await read_through(state, caller, type, key, age=0.0, wait=0.0)
+    return Answer({"demand": found.demand}, 202)
+
+
+async def read_through(state: State, caller: Caller, kind: str, key: str, *, age: float | None, wait: float) -> Read:
+    """Read for this caller; unknown keys count for their budget."""
+    if not caller.may_read(kind) or not kind.isidentifier() or not kind.isascii():
+        raise not_found()
+    try:
+        found = await state.reads.read(kind, key, max_age=age, wait=wait, user=caller.user or caller.client)
+    except (UnknownType, InvalidOption):
+        raise not_found() from None
+    if found.demand == "cold_budget":
+        raise too_many(
+            "Too many keys that nobody asked for before; wait a minute.", seconds=COLD_SECONDS, word="cold-keys"
+        )
+    return found
+
+
+def refuse_public(caller: Caller, field: str) -> None:
+    """A key that lives in a web page is anybody's: it must not spend the upstream's quota by asking for more than a type's own rule gives."""
+    if caller.kind == "public":
+        raise Problem(403, "A public key gets what the type's own rule calls fresh.", word="public-key", field=field)
+
+
+def span(field: str, text: str | None, most: float) -> float | None:
+    """A length of time within its bound."""
+    if text is None:
+        return None
+    try:
+        number = seconds(float(text) if text.replace(".", "", 1).isdigit() and text.isascii() else text, field)
+        if number > most:
+            raise InvalidOption("")
+    except InvalidOption:
+        allowed = f'0 to {most:g} seconds, as "30s", "5m", "2h" or a number'
+        raise Problem(
+            400,
+            f"{field} is not a length of time that is allowed here.",
+            word="invalid",
+            field=f"query.{field}",
+            allowed=allowed,
+        ) from None
+    return number

@@ -1,0 +1,178 @@
+"""Jobs, queues and dead letters, for operators: look, pause, cancel, mend. Payloads may hold anything, so nobody else sees them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from livewell.model import Cancelled
+from livewell.server.depends import Operator, TheState
+from livewell.server.problems import Problem, not_found
+from livewell.server.routes.types import Page, cursor_place
+from livewell.server.wire import After, Answer, JobId, Limit, number_after, page
+
+router = APIRouter(prefix="/v1", tags=["jobs"])
+
+QueueName = Annotated[str, Field(max_length=100)]
+Asked = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$")]
+
+
+class Record(BaseModel):
+    """A job, wherever it is now."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: int
+    queue: str
+    kind: str
+    state: str
+
+
+class WhyDocument(BaseModel):
+    """Why a job is not running: the first thing that stands in its way, as a word and in a sentence."""
+
+    reason: str
+    words: str
+
+
+class CancelDocument(BaseModel):
+    """cancelled: it never ran; requested: its worker is told; finished: it was too late."""
+
+    answer: Literal["cancelled", "requested", "finished"]
+
+
+class RetryDocument(BaseModel):
+    """Whether it will run now; false: it is neither delayed nor a dead letter, or its key is taken."""
+
+    retried: bool
+
+
+class Redrive(BaseModel):
+    """Which dead letters shall have another life: by ids, queue or kind. `all` must be true when none of them is given."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    ids: Annotated[list[Annotated[int, Field(ge=1, le=2**63 - 1)]], Field(min_length=1, max_length=1000)] | None = None
+    queue: Annotated[str, Field(max_length=100, pattern=r"^[^\x00]*$")] | None = None
+    kind: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] | None = None
+    all: bool = False
+
+
+class Redriven(BaseModel):
+    """How many went, and how many stayed because a live job has their key. At most 1,000 go at once."""
+
+    redriven: int
+    kept: int
+
+
+@router.get("/queues", response_model=Page)
+async def queues(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
+    """Queues with counts, workers and pace, by name."""
+    begin = cursor_place(after)
+    rows = [row for row in await state.queues.queues() if row["name"] > begin][:limit]
+    return Answer(page(rows, limit, rows[-1]["name"] if rows else None))
+
+
+@router.post("/queues/{name}/pause", status_code=204)
+async def pause(state: TheState, caller: Operator, name: QueueName) -> Response:  # noqa: ARG001 - the scope is the point
+    """Claim nothing more from it; what runs may end."""
+    return await _pause(state, name, paused=True)
+
+
+@router.post("/queues/{name}/resume", status_code=204)
+async def resume(state: TheState, caller: Operator, name: QueueName) -> Response:  # noqa: ARG001 - the scope is the point
+    """Claim from it again."""
+    return await _pause(state, name, paused=False)
+
+
+@router.get("/jobs", response_model=Page)
+async def jobs(
+    *,
+    state: TheState,
+    caller: Operator,  # noqa: ARG001 - the scope is the point
+    queue: Asked = None,
+    only: Annotated[Literal["delayed", "held", "ready", "running"] | None, Query(alias="state")] = None,
+    limit: Limit = 50,
+    after: After = None,
+) -> Any:
+    """Live jobs by id, without their payloads."""
+    rows = await state.queues.jobs(queue=queue, state=only, after=id_place(after), limit=limit)
+    return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
+
+
+@router.get("/jobs/{id}", response_model=Record)
+async def job(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A002, ARG001 - as everywhere; the scope is the point
+    """One job with its payload."""
+    return Answer(await state.queues.job(id))
+
+
+@router.get("/jobs/{id}/why", response_model=WhyDocument)
+async def why(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A002, ARG001 - see above
+    """Why it is not running."""
+    found = await state.queues.why(id)
+    if found.reason == "unknown":
+        raise not_found()
+    return Answer({"reason": found.reason, "words": found.words})
+
+
+@router.post("/jobs/{id}/cancel", response_model=CancelDocument)
+async def cancel(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A002, ARG001 - see above
+    """Cancel it at once while it waits; ask its worker while it runs."""
+    answer = await state.queues.cancel(id)
+    if answer is Cancelled.UNKNOWN:
+        raise not_found()
+    return Answer({"answer": answer.value})
+
+
+@router.post("/jobs/{id}/retry", response_model=RetryDocument)
+async def retry(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A002, ARG001 - see above
+    """Run a delayed job now, or give a dead letter another life."""
+    return Answer({"retried": await state.queues.retry(id)})
+
+
+@router.get("/dead", response_model=Page)
+async def dead(
+    *,
+    state: TheState,
+    caller: Operator,  # noqa: ARG001 - the scope is the point
+    queue: Asked = None,
+    kind: Asked = None,
+    limit: Limit = 50,
+    after: After = None,
+) -> Any:
+    """Dead letters by id."""
+    rows = await state.queues.dead(queue=queue, kind=kind, after=id_place(after), limit=limit)
+    return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
+
+
+@router.post("/dead/redrive", response_model=Redriven)
+async def redrive(state: TheState, caller: Operator, body: Redrive) -> Any:  # noqa: ARG001 - the scope is the point
+    """Give dead letters another life, at most 1,000 in one call."""
+    if body.ids is None and body.queue is None and body.kind is None and not body.all:
+        raise Problem(400, "Which ones?", word="invalid", field="body", allowed='ids, queue or kind, or "all": true')
+    redriven, kept = await state.queues.redrive(body.ids, queue=body.queue, kind=body.kind)
+    return Answer({"redriven": redriven, "kept": kept})
+
+
+async def _pause(state: TheState, name: str, *, paused: bool) -> Response:
+    if "\x00" in name:
+        raise not_found()
+    await state.queues.pause(name, paused=paused)
+    return Response(status_code=204)
+
+
+def id_place(after: str | None) -> int:
+    """Where a list by id goes on."""
+    try:
+        return number_after(after)
+    except ValueError:
+        raise Problem(
+            400,
+            "This is not a cursor of ours.",
+            word="invalid",
+            field="query.after",
+            allowed="`next` of the page before",
+        ) from None

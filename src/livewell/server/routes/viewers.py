@@ -1,0 +1,202 @@
+"""Viewers: sessions, what they are subscribed to, and their streams.
+
+A session is one client that looks; its id is random and made by the caller, or here. No session, a malformed id and somebody else's are one and the same answer.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from livewell.refresh.sessions import SESSIONS
+from livewell.refresh.viewers import UnknownSession, Watched
+from livewell.server.auth import Caller
+from livewell.server.depends import Subscriber, TheState
+from livewell.server.problems import not_allowed, not_found, too_many
+from livewell.server.readings import Readings
+from livewell.server.state import State
+from livewell.server.streams import Stream
+from livewell.server.wire import Answer
+
+router = APIRouter(prefix="/v1", tags=["viewers"])
+
+HEARTBEAT_SECONDS = 60
+PAIRS_MAX = 1000
+_UUID_CHARS = 36
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events: reading, ready, beat, bye; see docs/reference/streams.md.",
+        "content": {"text/event-stream": {}},
+    }
+}
+
+
+class NewSession(BaseModel):
+    """With an id of your own the call may be repeated."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session: uuid.UUID | None = None
+
+
+class OpenSession(BaseModel):
+    """Say that it is still there every heartbeat_seconds; unseen for five minutes it does not count."""
+
+    session: uuid.UUID
+    heartbeat_seconds: int
+
+
+class Pair(BaseModel):
+    """One key of one type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: Annotated[str, Field(min_length=1, max_length=100)]
+    key: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Pairs(BaseModel):
+    """At most a thousand in a call."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    subscriptions: Annotated[list[Pair], Field(min_length=1, max_length=PAIRS_MAX)]
+
+
+class Subscribed(BaseModel):
+    """What became of one pair, and how fresh it is. answer: subscribed, unknown_type, bad_key, capped, cold_budget, forbidden."""
+
+    type: str
+    key: str
+    answer: str
+    verdict: str | None
+    source_at: str | None
+    fetched_at: str | None
+    checked_at: str | None
+    age_seconds: float | None
+
+
+class SubscribedPairs(BaseModel):
+    """One for each distinct pair, in the order given."""
+
+    subscriptions: list[Subscribed]
+
+
+class Ended(BaseModel):
+    """How many were subscribed to."""
+
+    ended: int
+
+
+@router.post("/sessions", status_code=201, response_model=OpenSession)
+async def open_session(state: TheState, caller: Subscriber, body: Annotated[NewSession | None, Body()] = None) -> Any:
+    """Open a session."""
+    opened = await state.viewers.open(caller.user, session=body.session if body else None)
+    if opened == "too_many":
+        raise too_many("You have too many sessions; close some, or wait five minutes.", seconds=60, word="sessions")
+    if isinstance(opened, str):
+        raise not_found()  # the id is somebody else's
+    return Answer({"session": str(opened), "heartbeat_seconds": HEARTBEAT_SECONDS}, 201)
+
+
+@router.put("/sessions/{session}", status_code=204, response_class=Response)
+async def heartbeat(state: TheState, caller: Subscriber, session: str) -> None:
+    """Say that you still look."""
+    if not await state.viewers.heartbeat(_id(session), caller.user):
+        raise not_found()
+
+
+@router.delete("/sessions/{session}", status_code=204, response_class=Response)
+async def close_session(state: TheState, caller: Subscriber, session: str) -> None:
+    """End a session and everything it is subscribed to; its stream says goodbye."""
+    found = _id(session)
+    if not await state.viewers.close(found, caller.user):
+        raise not_found()
+    _changed(state, found)
+
+
+@router.put("/sessions/{session}/subscriptions", response_model=SubscribedPairs)
+async def subscribe(state: TheState, caller: Subscriber, session: str, body: Pairs) -> Any:
+    """Look at these, too; what is there already stays. The answer says how fresh each is, the stream brings the values."""
+    found = _id(session)
+    pairs = [(pair.type, pair.key) for pair in dict.fromkeys(body.subscriptions)]
+    allowed = [pair for pair in pairs if caller.may_read(pair[0]) and _sound(*pair)]
+    watched = await state.viewers.subscribe(found, caller.user, allowed, cold_max=_cold_max(state, caller))
+    if isinstance(watched, UnknownSession):
+        raise not_found()
+    _changed(state, found)
+    answers = {(one.data_type, one.key): _answer(one) for one in watched}
+    return Answer({"subscriptions": [answers.get(pair) or _refused(caller, *pair) for pair in pairs]})
+
+
+@router.delete("/sessions/{session}/subscriptions", response_model=Ended)
+async def unsubscribe(state: TheState, caller: Subscriber, session: str, body: Pairs) -> Any:
+    """Look at these no longer."""
+    found = _id(session)
+    pairs = [(pair.type, pair.key) for pair in dict.fromkeys(body.subscriptions) if _sound(pair.type, pair.key)]
+    ended = await state.viewers.unsubscribe(found, caller.user, pairs)
+    if isinstance(ended, UnknownSession):
+        raise not_found()
+    _changed(state, found)
+    return Answer({"ended": ended})
+
+
+@router.get("/sessions/{session}/stream", response_class=Stream, responses=_STREAM)
+async def stream_session(state: TheState, caller: Subscriber, session: str) -> Stream:
+    """A reading of everything the session is subscribed to, then every change. A newer stream of a session takes the place of the older. Last-Event-ID means nothing here: whoever connects gets everything."""
+    if not caller.may("view"):
+        raise not_allowed("view")
+    found = _id(session)
+    state.streams.admit(caller, f"session:{found}")
+    viewing = await state.sessions.open(found, caller.user, caller.may_read)
+    if viewing is None:
+        raise not_found()
+    return state.streams.start(caller, Readings(state.sessions, viewing))
+
+
+def _id(session: str) -> uuid.UUID:
+    """A malformed id is no session, and nothing more is said about it."""
+    try:
+        if len(session) != _UUID_CHARS:
+            raise ValueError
+        return uuid.UUID(session)
+    except ValueError:
+        raise not_found() from None
+
+
+def _sound(data_type: str, key: str) -> bool:
+    """Postgres can be asked about it."""
+    return "\x00" not in data_type + key and (data_type + key).isprintable()
+
+
+def _cold_max(state: State, caller: Caller) -> int | None:
+    """Whoever operates the system may bring up as many keys as they like."""
+    return None if caller.may("operate") else state.settings.cold_reads_max
+
+
+def _changed(state: State, session: uuid.UUID) -> None:
+    """Its stream hears at once if it is ours, and by a nudge if another server has it."""
+    state.sessions.touch(session)
+    state.nudger.nudge(SESSIONS)
+
+
+def _answer(one: Watched) -> dict[str, Any]:
+    return {
+        "type": one.data_type,
+        "key": one.key,
+        "answer": one.answer,
+        "verdict": one.verdict if one.answer == "subscribed" else None,
+        "source_at": one.source_at,
+        "fetched_at": one.fetched_at,
+        "checked_at": one.checked_at,
+        "age_seconds": one.age_seconds,
+    }
+
+
+def _refused(caller: Caller, data_type: str, key: str) -> dict[str, Any]:
+    answer = "bad_key" if caller.may_read(data_type) else "forbidden"
+    times = dict.fromkeys(("verdict", "source_at", "fetched_at", "checked_at", "age_seconds"))
+    return {"type": data_type, "key": key, "answer": answer, **times}

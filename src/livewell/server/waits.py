@@ -1,0 +1,31 @@
+"""How many requests wait for a refresh at once: half of all that the server works on, and ten of one client. Whoever is one too many gets what there is, without waiting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+CLIENT_WAITS_MAX = 10
+
+
+class Waits:
+    """Of one server."""
+
+    def __init__(self, waits_max: int) -> None:
+        self._waits_max = waits_max
+        self._waiting: Counter[str] = Counter()
+
+    @contextmanager
+    def take(self, client: str, seconds: float) -> Iterator[float]:
+        """The seconds that may be waited: those asked for, or none."""
+        if seconds <= 0 or self._waiting.total() >= self._waits_max or self._waiting[client] >= CLIENT_WAITS_MAX:
+            yield 0.0
+            return
+        self._waiting[client] += 1
+        try:
+            yield seconds
+        finally:
+            self._waiting[client] -= 1
+            if self._waiting[client] <= 0:
+                del self._waiting[client]

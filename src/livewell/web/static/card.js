@@ -1,0 +1,121 @@
+/**
+ * One card: watches what it needs, draws it, and says how far it can be trusted.
+ *
+ *     waiting ──first value──▶ shown ──verdict turns──▶ shown, with what is wrong in words
+ *        └──refused, or unknown to the source──▶ a sentence instead of figures
+ * @module card
+ */
+
+import { TITLES } from "./cards.js";
+import { element } from "./element.js";
+import { exactly, moment } from "./format.js";
+import { age, span, words } from "./livewell.js";
+
+/** From the worst; what each looks like. refreshing: stale, but not for long enough to worry anybody. */
+export const VERDICTS = { failing: "bad", missing: "none", stale: "warn", lagging: "warn", refreshing: "none", unverifiable: "none", fresh: "fresh" };
+const ORDER = Object.keys(VERDICTS);
+const BROKEN = ["failing", "stale", "lagging"];
+const REFRESHING_MS = 5000;
+
+/** A card on the page; `closed` tells the server, through lw, when it is the last one that needs a key. */
+export class Card {
+  #stops;
+  #readings = new Map();
+  #staleSince = new Map();
+  #body = element("div.body", element("p.nothing", "Waiting for the first value…"));
+  #foot = { dot: element("span.dot"), verdict: element("span.verdict"), when: element("span"), from: element("span.from"), problem: element("p.problem"), sources: element("div.sources") };
+  #price;
+
+  constructor(lw, symbol, card, { onReading, onClose }) {
+    this.card = card;
+    this.symbol = symbol;
+    const { dot, verdict, when, from, problem, sources } = this.#foot;
+    const close = element("button.close", { type: "button", "aria-label": `Close ${card.title} of ${symbol}`, title: "Close", onclick: () => onClose(this) }, "×");
+    this.node = element(
+      "article.card",
+      { "data-card": card.name, "data-tone": "none", "aria-label": `${card.title} of ${symbol}` },
+      element("header", element("h3", card.title), close),
+      this.#body,
+      element("div.foot-line", problem, element("details", { ontoggle: () => this.tick() }, element("summary", dot, verdict, when, from), sources)),
+    );
+    problem.hidden = true;
+    this.#stops = card.needs.map((type) =>
+      lw.watch(type, symbol, (reading) => {
+        this.#readings.set(type, reading);
+        if (reading.verdict !== "stale") this.#staleSince.delete(type);
+        else if (!this.#staleSince.has(type)) this.#staleSince.set(type, Date.now());
+        this.#draw();
+        onReading(reading);
+      }),
+    );
+    this.tick();
+  }
+
+  /** Stop watching and leave the page. */
+  remove() {
+    this.#stops.forEach((stop) => stop());
+    this.node.remove();
+  }
+
+  /** Ages grow by themselves. */
+  tick() {
+    const all = this.card.needs.map((type) => this.#readings.get(type)).filter(Boolean);
+    const worst = worstOf(all, (reading) => this.#shown(reading));
+    const shown = worst ? this.#shown(worst) : "waiting";
+    const { verdict, when, from, problem, sources } = this.#foot;
+    const broken = worst && (BROKEN.includes(shown) || (worst.answer && this.#body.dataset.shown));
+    this.node.dataset.tone = VERDICTS[shown] ?? "none";
+    this.node.dataset.verdict = shown;
+    const held = document.body.hasAttribute("data-held") && worst; // nobody can say what it is now
+    write(verdict, worst?.answer ? "not watched" : held ? `was ${shown}` : shown);
+    write(when, worst?.checked_at ? `${span(age(worst))} ago` : "");
+    write(from, worst?.source_at ? `source ${moment(worst.source_at)}` : worst?.verdict === "unverifiable" ? "the source gives no time" : "");
+    write(problem, broken ? (this.card.needs.length > 1 ? `${TITLES[worst.type]}: ` : "") + words(worst) : "");
+    problem.hidden = !broken;
+    if (sources.parentNode.open) sources.replaceChildren(...all.map(source));
+  }
+
+  #shown({ type, verdict }) {
+    return verdict === "stale" && Date.now() - this.#staleSince.get(type) < REFRESHING_MS ? "refreshing" : verdict;
+  }
+
+  #draw() {
+    const [main] = this.card.needs.map((type) => this.#readings.get(type));
+    const values = Object.fromEntries([...this.#readings].map(([type, { value }]) => [type, value]));
+    const shown = main && hasValue(main.value);
+    if (shown) this.#body.dataset.shown = "yes";
+    else delete this.#body.dataset.shown;
+    this.#body.replaceChildren(...(shown ? this.card.draw(values).filter(Boolean) : [element("p.nothing", main ? words(main) : "Waiting for the first value…")]));
+    this.#flash();
+    this.tick();
+  }
+
+  // A price that has changed is seen to have changed; nothing else moves.
+  #flash() {
+    const price = this.#body.querySelector("[data-watch]");
+    if (price && this.#price !== undefined && this.#price !== price.dataset.watch) price.classList.add("changed");
+    if (price) this.#price = price.dataset.watch;
+  }
+}
+
+const hasValue = (value) => value != null && !(Array.isArray(value) && !value.length);
+
+// The one that may be trusted least; of equal ones the first, which is what the card is about.
+function worstOf(readings, shown) {
+  const place = (reading) => ORDER.indexOf(shown(reading));
+  return [...readings].sort((a, b) => place(a) - place(b))[0];
+}
+
+function source(reading) {
+  const rows = [
+    ["Source time", reading.source_at ? exactly(reading.source_at) : "not given"],
+    ["Fetched", exactly(reading.fetched_at)],
+    ["Confirmed", exactly(reading.checked_at)],
+  ];
+  return element("div", element("b", TITLES[reading.type]), element("p", words(reading)), element("dl", rows.flatMap(([name, value]) => [element("dt", name), element("dd", value)])));
+}
+
+// Only what differs is written, so that a screen reader and a selection are left in peace.
+function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}

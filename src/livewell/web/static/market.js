@@ -1,0 +1,257 @@
+/**
+ * The market page: which symbols are watched, and the answer to its question: is it fresh?
+ *
+ * The list is kept in this browser (localStorage), and is the same in all its tabs.
+ * @module market
+ */
+
+import { Card, VERDICTS } from "./card.js";
+import { CARDS } from "./cards.js";
+import { element } from "./element.js";
+import { connect } from "./livewell.js";
+
+const STORED = "livewell.market";
+const FIRST = ["AAPL", "MSFT", "NVDA"];
+const SUGGESTED = ["AAPL", "MSFT", "NVDA", "AMZN", "GOOGL", "META", "TSLA", "JPM"];
+const SYMBOL = /^[A-Z0-9.^=-]{1,20}$/;
+const SYMBOLS_MAX = 40;
+const TICK_MS = 1000;
+const LINK = { connecting: "Connecting", live: "Live", offline: "Offline", refused: "Not signed in" };
+
+const lw = connect();
+const at = (id) => document.getElementById(id);
+const rows = new Map(); // symbol → Row, in the order of the page
+let offlineSince = null;
+
+/** A symbol with its cards. */
+class Row {
+  #cards = new Map();
+  #chips = element("div.chips");
+  #name = element("small");
+  #grid = element("div.cards");
+
+  constructor(symbol, closed) {
+    this.symbol = symbol;
+    this.closed = new Set(closed);
+    const remove = element("button.plain", { type: "button", "aria-label": `Remove ${symbol}`, onclick: () => take(this) }, "Remove");
+    this.remove = remove;
+    this.node = element("section.symbol", { "aria-label": symbol }, element("header", element("h2", symbol, this.#name), this.#chips, remove), this.#grid);
+    this.show();
+  }
+
+  /** Cards that are not closed, in their order; a chip for each that is. */
+  show() {
+    for (const card of CARDS) {
+      const open = this.#cards.get(card.name);
+      if (this.closed.has(card.name)) {
+        open?.remove();
+        this.#cards.delete(card.name);
+      } else if (!open) {
+        const made = new Card(lw, this.symbol, card, { onReading: (reading) => this.#heard(reading), onClose: () => this.#close(card) });
+        this.#cards.set(card.name, made);
+        const after = CARDS.slice(CARDS.indexOf(card) + 1).map(({ name }) => this.#cards.get(name)?.node).find(Boolean);
+        this.#grid.insertBefore(made.node, after ?? null);
+      }
+    }
+    this.#chips.replaceChildren(...CARDS.filter(({ name }) => this.closed.has(name)).map((card) => element("button.chip", { type: "button", "aria-label": `Show ${card.title} of ${this.symbol}`, onclick: () => this.#open(card) }, `+ ${card.title}`)));
+  }
+
+  drop() {
+    for (const card of this.#cards.values()) card.remove();
+    this.node.remove();
+  }
+
+  tick() {
+    for (const card of this.#cards.values()) card.tick();
+  }
+
+  get cards() {
+    return [...this.#cards.values()];
+  }
+
+  #heard({ type, value, verdict, answer, checked_at }) {
+    if (type === "quote" && value) this.#name.textContent = [value.name, value.exchange].filter(Boolean).join(" · ");
+    if (type === "quote") this.node.toggleAttribute("data-unknown", value == null && verdict === "missing" && (answer === "bad_key" || Boolean(checked_at)));
+    summarise();
+  }
+
+  #close(card) {
+    this.closed.add(card.name);
+    this.show();
+    keep();
+    this.#chips.querySelector("button:last-child")?.focus();
+    say(`${card.title} of ${this.symbol} closed`);
+  }
+
+  #open(card) {
+    this.closed.delete(card.name);
+    this.show();
+    keep();
+    this.#cards.get(card.name).node.querySelector(".close").focus();
+  }
+}
+
+// -- the list --------------------------------------------------------------------------------------------------------
+
+function stored() {
+  try {
+    const found = JSON.parse(localStorage.getItem(STORED) ?? "null");
+    if (!Array.isArray(found)) return FIRST.map((symbol) => ({ symbol, closed: [] }));
+    return found.filter((one) => typeof one?.symbol === "string" && Array.isArray(one.closed)).slice(0, SYMBOLS_MAX);
+  } catch {
+    return FIRST.map((symbol) => ({ symbol, closed: [] })); // not ours, or storage is off
+  }
+}
+
+function keep() {
+  try {
+    localStorage.setItem(STORED, JSON.stringify([...rows.values()].map(({ symbol, closed }) => ({ symbol, closed: [...closed] }))));
+  } catch {
+    // storage is off or full: the list lasts as long as the page
+  }
+}
+
+function arrange() {
+  const wanted = stored();
+  for (const row of [...rows.values()]) if (!wanted.some(({ symbol }) => symbol === row.symbol)) drop(row);
+  for (const { symbol, closed } of wanted) {
+    if (!rows.has(symbol)) rows.set(symbol, new Row(symbol, closed));
+    const row = rows.get(symbol);
+    row.closed = new Set(closed);
+    row.show();
+    at("list").append(row.node);
+  }
+  summarise();
+}
+
+function put(symbol) {
+  const row = new Row(symbol, []);
+  const before = [...rows];
+  rows.clear();
+  for (const [name, one] of [[symbol, row], ...before]) rows.set(name, one);
+  at("list").prepend(row.node);
+  keep();
+  summarise();
+  say(`${symbol} added`);
+}
+
+function drop(row) {
+  row.drop();
+  rows.delete(row.symbol);
+}
+
+function take(row) {
+  const all = [...rows.values()];
+  const next = all[all.indexOf(row) + 1] ?? all[all.indexOf(row) - 1];
+  drop(row);
+  keep();
+  summarise();
+  (next?.remove ?? at("symbol")).focus();
+  say(`${row.symbol} removed`);
+}
+
+function refusal(symbol) {
+  if (!SYMBOL.test(symbol)) return "A symbol has letters, digits and . ^ = - only.";
+  if (rows.has(symbol)) return `${symbol} is in the list already.`;
+  return rows.size >= SYMBOLS_MAX ? `${SYMBOLS_MAX} symbols are the most; remove one first.` : "";
+}
+
+// -- the answer ------------------------------------------------------------------------------------------------------
+
+let summarising = false;
+
+// At most once a frame, however many values arrive.
+function summarise() {
+  if (summarising) return;
+  summarising = true;
+  requestAnimationFrame(() => {
+    summarising = false;
+    conclude();
+  });
+}
+
+function conclude() {
+  const found = new Map();
+  for (const row of rows.values()) {
+    for (const { card, node } of row.cards) if (node.offsetParent) found.set(`${row.symbol} ${card.name}`, node.dataset.verdict);
+  }
+  const counts = new Map();
+  for (const verdict of found.values()) counts.set(verdict, (counts.get(verdict) ?? 0) + 1);
+  const [text, tone] = answer(counts, found.size);
+  const heading = at("answer");
+  if (heading.textContent !== text) heading.textContent = text;
+  heading.dataset.tone = tone;
+  document.title = rows.size ? `${text} · Livewell market` : "Livewell market";
+  const order = [...Object.keys(VERDICTS).reverse(), "waiting"].filter((verdict) => counts.has(verdict));
+  at("counts").replaceChildren(...order.map((verdict) => element("li", { "data-tone": VERDICTS[verdict] ?? "none" }, element("span.dot"), element("span", element("b", counts.get(verdict)), ` ${verdict}`))));
+  at("empty").hidden = rows.size > 0;
+}
+
+function answer(counts, all) {
+  const number = (...verdicts) => verdicts.reduce((sum, verdict) => sum + (counts.get(verdict) ?? 0), 0);
+  if (lw.state === "refused") return ["You are not signed in.", "bad"];
+  if (lw.state === "offline") return [`Offline since ${offlineSince}.`, "bad"];
+  if (!rows.size) return ["Nothing is watched.", "none"];
+  const late = number("failing", "stale", "lagging");
+  if (late) return [`${late} of ${all} ${all === 1 ? "card" : "cards"} ${late === 1 ? "is" : "are"} not fresh.`, number("failing") ? "bad" : "warn"];
+  if (number("waiting")) return ["Waiting for values…", "none"];
+  if (!number("fresh", "unverifiable", "refreshing")) return ["There is nothing to show.", "none"];
+  return [number("unverifiable", "missing") ? "Nothing is stale." : "Everything is fresh.", "fresh"];
+}
+
+function banner(state, problem) {
+  const node = at("banner");
+  node.hidden = state !== "refused" && state !== "offline";
+  if (node.hidden) return;
+  at("banner-title").textContent = state === "refused" ? "The server does not let this page in." : "The server does not answer.";
+  at("banner-words").textContent = state === "refused" ? `${problem} Ask for a login link where Livewell runs, and open it here:` : `${problem ?? ""} What you see is from ${offlineSince}; the page tries again by itself.`.trim();
+  at("banner-command").hidden = state !== "refused";
+  at("banner-command").textContent = "livewell keys login";
+}
+
+function turned(state, problem) {
+  if (state !== "offline") offlineSince = null;
+  else offlineSince ??= new Date().toLocaleTimeString("en-GB");
+  document.body.toggleAttribute("data-held", state === "offline" || state === "refused");
+  document.body.toggleAttribute("data-refused", state === "refused");
+  at("link").dataset.state = state;
+  at("link-words").textContent = LINK[state];
+  banner(state, problem);
+  tick();
+}
+
+// Ages grow, and what has been refreshing for too long is stale.
+function tick() {
+  for (const row of rows.values()) row.tick();
+  summarise();
+}
+
+function say(text) {
+  at("said").textContent = text;
+}
+
+// -- what people do --------------------------------------------------------------------------------------------------
+
+at("add").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const input = at("symbol");
+  const symbol = input.value.trim().toUpperCase();
+  at("add-note").textContent = refusal(symbol);
+  if (at("add-note").textContent) return;
+  put(symbol);
+  input.value = "";
+});
+at("symbol").addEventListener("input", () => (at("add-note").textContent = ""));
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest?.("input");
+  if (event.key === "Escape" && typing) typing.value = at("add-note").textContent = "";
+  if (event.key !== "/" || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  at("symbol").focus();
+});
+addEventListener("storage", (event) => event.key === STORED && arrange());
+at("suggestions").append(...SUGGESTED.map((symbol) => element("button.chip", { type: "button", onclick: () => put(symbol) }, symbol)));
+setInterval(() => document.hidden || tick(), TICK_MS);
+
+arrange();
+lw.onState(turned);

@@ -1,0 +1,57 @@
+"""A server for each test on a database of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from livewell.settings import Settings
+from tests.support.http import Web, in_process, listening, logins
+from tests.support.web_types import STORED, apply_types
+
+
+@pytest.fixture(scope="session")
+def server_logins(livewell_server: str, livewell_template: str) -> Iterator[dict[str, tuple[str, str]]]:
+    """Logins of the server's roles, for the whole run of this process."""
+    assert livewell_template  # the roles come with it
+    with logins(livewell_server) as made:
+        yield made
+
+
+@pytest.fixture
+def server_settings(livewell_settings: Settings) -> Settings:
+    """Nothing is remembered of keys, and nobody asks too often."""
+    quick = {
+        "key_cache_seconds": 0,
+        "session_requests_per_second": 10_000,
+        "read_requests_per_second": 10_000,
+        "requests_per_second": 10_000,
+    }
+    return livewell_settings.model_copy(update=quick)
+
+
+@pytest.fixture
+async def web(
+    livewell_dsn: str, server_logins: dict[str, tuple[str, str]], server_settings: Settings
+) -> AsyncIterator[Web]:
+    """A server in this process."""
+    async with in_process(livewell_dsn, server_logins, server_settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def wire(
+    livewell_dsn: str, server_logins: dict[str, tuple[str, str]], server_settings: Settings
+) -> AsyncIterator[Web]:
+    """A server that listens on a socket."""
+    async with listening(livewell_dsn, server_logins, server_settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def market(web: Web) -> Web:
+    """The server with types in its registry, and one fresh quote."""
+    await apply_types(web.dsn, web.state.settings)
+    web.rows(STORED)
+    return web

@@ -1,0 +1,106 @@
+"""Pages and static files: what the browser may keep, and what it may not do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from livewell.server.pages import CSP, shelf
+from livewell.web import STATIC
+from tests.support.http import Web
+
+SPECIFIED = {
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+}
+
+
+@pytest.mark.parametrize("page", ["/", "/login"])
+async def test_a_page_is_asked_for_again_and_allows_nothing_foreign(web: Web, page: str) -> None:
+    """No login to load it; no script, style or frame of anybody else in it."""
+    answer = await web.client.get(page)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["cache-control"] == "no-cache"
+    assert set(answer.headers["content-security-policy"].split("; ")) == SPECIFIED == set(CSP.split("; "))
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+    assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=", answer.text)
+
+
+async def test_every_file_that_a_page_names_is_there_and_may_be_kept_for_ever(web: Web) -> None:
+    """Under an address that changes with the content."""
+    named = set()
+    for page in ("/", "/login"):
+        named |= set(re.findall(r'(?:src|href)="(/static/[^"]+)"', (await web.client.get(page)).text))
+    assert len(named) >= 5
+    for address in named:
+        answer = await web.client.get(address)
+        assert answer.status_code == 200, address
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert "content-security-policy" in answer.headers
+
+
+async def test_modules_import_only_what_lies_beside_them() -> None:
+    """No build step, no dependency."""
+    for path in STATIC.glob("*.js"):
+        imports = re.findall(r'^import .* from "(.*)";', path.read_text(), re.MULTILINE)
+        assert all((STATIC / name).exists() for name in imports), path.name
+        assert path.name != "livewell.js" or imports == []
+
+
+async def test_what_is_known_is_not_sent_again(web: Web) -> None:
+    """304 for the right tag, alone or among others; 200 for another."""
+    first = await web.client.get("/livewell.js")
+    tag = first.headers["etag"]
+    for given in (tag, f'"x", {tag}', f"W/{tag}", "*"):
+        again = await web.client.get("/livewell.js", headers={"If-None-Match": given})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["etag"] == tag
+    assert (await web.client.get("/livewell.js", headers={"If-None-Match": '"x"'})).status_code == 200
+
+
+async def test_the_module_may_be_loaded_by_any_page_and_nothing_else_may(web: Web) -> None:
+    """It holds no secret; what it asks for needs a key, and an origin that is allowed."""
+    elsewhere = {"Origin": "https://elsewhere.example"}
+    module = await web.client.get("/livewell.js", headers=elsewhere)
+    assert module.headers["access-control-allow-origin"] == "*"
+    assert module.headers["cross-origin-resource-policy"] == "cross-origin"
+    for address in ("/", f"/static/{shelf().fingerprint}/market.js"):
+        answer = await web.client.get(address, headers=elsewhere)
+        assert "access-control-allow-origin" not in answer.headers
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/static/0000000000000000/market.js",
+        "/static/{}/../../__init__.py",
+        "/static/{}/..%2f__init__.py",
+        "/static/{}/nothing.js",
+        "/static/{}/",
+        "/static/",
+        "/market.html",
+    ],
+)
+async def test_nothing_else_is_served(web: Web, address: str) -> None:
+    """Files come from a list that was read at the start: no path is ever put together from an address."""
+    answer = await web.client.get(address.format(shelf().fingerprint))
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_a_page_takes_no_other_method(web: Web) -> None:
+    """GET and HEAD."""
+    assert (await web.client.head("/")).status_code == 200
+    assert (await web.client.post("/", content=b"x")).status_code == 405

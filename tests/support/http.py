@@ -1,0 +1,119 @@
+"""A server for tests: logins of its roles, the state, and a client that speaks to it, in this process or through a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import httpx2
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from livewell.server.app import create_app, guarded
+from livewell.server.keys import NewKey
+from livewell.server.pools import Addresses
+from livewell.server.run import HttpServer, address_of, bind
+from livewell.server.state import State
+from livewell.settings import Settings
+
+BASE = "http://127.0.0.1:8484"
+ROLES = ("livewell_api", "livewell_operate", "livewell_hub")
+
+
+@contextmanager
+def logins(dsn: str) -> Iterator[dict[str, tuple[str, str]]]:
+    """Logins that are members of the server's roles, as a DBA would make them; roles belong to the whole server."""
+    made = {role: (f"livewell_test_{role[9:]}_{secrets.token_hex(4)}", secrets.token_hex(16)) for role in ROLES}
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        for role, (name, password) in made.items():
+            admin.execute(
+                sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}").format(
+                    sql.Identifier(name), sql.Literal(password), sql.Identifier(role)
+                )
+            )
+        try:
+            yield made
+        finally:
+            for name, _ in made.values():
+                admin.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))
+
+
+def addresses(dsn: str, made: dict[str, tuple[str, str]]) -> Addresses:
+    """Where those logins find this database."""
+    parts = conninfo_to_dict(dsn)
+    return Addresses(
+        *(make_conninfo("", **{**parts, "user": made[role][0], "password": made[role][1]}) for role in ROLES)
+    )
+
+
+class Web:
+    """A server under test. `client` has no key; `as_key` gives one that has."""
+
+    def __init__(self, dsn: str, state: State, transport: httpx2.AsyncBaseTransport | None, base: str) -> None:
+        self.dsn = dsn
+        self.state = state
+        self.base = base
+        self.application: Any = None  # the guarded application, where there is no socket
+        self._transport = transport
+        self.client = self.client_with({})
+
+    def client_with(self, headers: dict[str, str]) -> httpx2.AsyncClient:
+        """A client that sends these headers."""
+        return httpx2.AsyncClient(transport=self._transport, base_url=self.base, headers=headers, timeout=20)
+
+    def key(
+        self,
+        *scopes: str,
+        types: Sequence[str] | None = None,
+        public: bool = False,
+        seconds: float | None = None,
+    ) -> NewKey:
+        """Make a key in the database; view and subscribe, unless told otherwise."""
+        made = NewKey.make()
+        given = list(scopes or ("view", "subscribe"))
+        row = (made.id, made.hash, "key", "test", given, None if types is None else list(types), public, seconds)
+        with psycopg.connect(self.dsn, autocommit=True) as admin:
+            admin.execute("SELECT livewell.create_key(%s, %s, %s, %s, %s, %s, %s, %s)", row)
+        return made
+
+    def as_key(self, *scopes: str, **options: Any) -> httpx2.AsyncClient:
+        """A client with a new key."""
+        return self.bearer(self.key(*scopes, **options).text)
+
+    def bearer(self, text: str) -> httpx2.AsyncClient:
+        """A client that sends this as its key or token."""
+        return self.client_with({"Authorization": f"Bearer {text}"})
+
+    def rows(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
+        """Look into the database, or change it, as its administrator."""
+        with psycopg.connect(self.dsn, autocommit=True) as admin:
+            cursor = admin.execute(query.encode(), params)
+            return cursor.fetchall() if cursor.description else []
+
+
+@asynccontextmanager
+async def in_process(dsn: str, made: dict[str, tuple[str, str]], settings: Settings) -> AsyncIterator[Web]:
+    """Without a socket: requests go straight into the application. An answer is complete before it is seen, so not for streams."""
+    async with State(addresses(dsn, made), settings) as state:
+        application = guarded(create_app(state))
+        web = Web(dsn, state, httpx2.ASGITransport(app=application, raise_app_exceptions=False), BASE)
+        web.application = application
+        yield web
+
+
+@asynccontextmanager
+async def listening(dsn: str, made: dict[str, tuple[str, str]], settings: Settings) -> AsyncIterator[Web]:
+    """With a socket, for streams and for what only shows on the wire."""
+    async with State(addresses(dsn, made), settings) as state:
+        bound = bind("127.0.0.1", 0)
+        server = HttpServer(guarded(create_app(state)), state, bound)
+        running = asyncio.create_task(server.run())
+        try:
+            yield Web(dsn, state, None, address_of(bound))
+        finally:
+            server.stop()
+            await running
