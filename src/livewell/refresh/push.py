@@ -29,7 +29,7 @@ from itertools import islice
 import structlog
 
 from livewell.db import Database, Listener
-from livewell.errors import DatabaseError, InvalidOption
+from livewell.errors import InvalidOption, LivewellError
 from livewell.queue.nudge import Nudger
 from livewell.refresh.shown import Key, Shown, missing
 
@@ -214,7 +214,7 @@ class Hub:
                 pause = 0.0
                 try:
                     await self._pass(began)
-                except DatabaseError as error:
+                except LivewellError as error:
                     log.warning("cannot read changes", error=str(error))
                     pause = _FAILED_SECONDS
                 # A slow pass must not be all that the database does.
@@ -252,7 +252,7 @@ class Hub:
         wanted, self._wanted = self._wanted, set()
         try:
             await self._read(list(self._followers) if compare else list(wanted | turning), turning=turning)
-        except DatabaseError:
+        except LivewellError:
             self._wanted |= wanted | turning
             raise
         self._passed_at = now

@@ -18,7 +18,7 @@ from itertools import islice
 import structlog
 
 from livewell.db import Database
-from livewell.errors import DatabaseError, InvalidOption
+from livewell.errors import InvalidOption, LivewellError
 from livewell.refresh.push import Follower, Hub
 from livewell.refresh.shown import Key
 
@@ -136,7 +136,7 @@ class Sessions:
                 await self._compare(list(self._viewings) if everybody else list(touched))
                 if everybody:
                     looked_at, self._all_due = now, False
-            except DatabaseError as error:
+            except LivewellError as error:
                 log.warning("cannot read subscriptions", error=str(error))
                 self._touched |= touched
                 await asyncio.sleep(_FAILED_SECONDS)
