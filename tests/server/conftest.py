@@ -8,6 +8,7 @@ import pytest
 
 from livewell.settings import Settings
 from tests.support.http import Web, in_process, listening, logins
+from tests.support.web_types import STORED, apply_types
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +47,11 @@ async def wire(
     """A server that listens on a socket."""
     async with listening(livewell_dsn, server_logins, server_settings) as opened:
         yield opened
+
+
+@pytest.fixture
+async def market(web: Web) -> Web:
+    """The server with types in its registry, and one fresh quote."""
+    await apply_types(web.dsn, web.state.settings)
+    web.rows(STORED)
+    return web

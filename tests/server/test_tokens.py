@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jwt
@@ -32,7 +33,7 @@ def pem(private: Any) -> str:
     return str(private.public_key().public_bytes(serialization.Encoding.PEM, form).decode())
 
 
-KEYS = {
+KEYS: dict[str, tuple[str, Any, str]] = {
     "rsa": ("RS256", RSA, pem(RSA)),
     "ec": ("ES256", EC, pem(EC)),
     "ed": ("EdDSA", ED, pem(ED)),
@@ -104,7 +105,7 @@ def changed(token: str) -> str:
     return f"{head}.{payload}.{signature}"
 
 
-FORGED = {
+FORGED: dict[str, Callable[[], str]] = {
     "expired": lambda: signed(exp=int(time.time()) - 60),
     "no expiry": lambda: signed(exp=None),
     "no subject": lambda: signed(sub=None),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -33,6 +36,8 @@ def serve(*, http_host: str | None, http_port: int | None, as_json: bool) -> Non
 
     The schema must be up to date: livewell migrate. On the embedded Postgres it prints a link that logs a browser in, once.
     """
+    import asyncio  # noqa: PLC0415 - heavy
+
     from livewell import logs  # noqa: PLC0415 - heavy
     from livewell.app import database_address, prepare_schema  # noqa: PLC0415 - heavy
     from livewell.server.pools import addresses  # noqa: PLC0415 - heavy
@@ -48,24 +53,60 @@ def serve(*, http_host: str | None, http_port: int | None, as_json: bool) -> Non
     else:
         where = addresses(settings)
         prepare_schema(where.operate, settings, apply=False)
-    run(lambda: _serve(settings, where, bound, as_json=as_json))
+    ready = Serving(settings, where, bound)
+
+    async def until_stopped() -> None:
+        loop = asyncio.get_running_loop()
+        done = asyncio.Event()
+        async with serving(ready) as stop:
+
+            def end() -> None:
+                stop()
+                done.set()
+
+            on_signal = stopper(end)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, on_signal)
+            say_where(ready.base, await login_link(settings, ready.base), as_json=as_json)
+            await done.wait()
+
+    run(until_stopped)
 
 
-async def _serve(settings: Settings, where: Addresses, bound: socket.socket, *, as_json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Everything a server needs, before a loop runs."""
+
+    settings: Settings
+    where: Addresses
+    bound: socket.socket
+
+    @property
+    def base(self) -> str:
+        """Where it is reached."""
+        from livewell.server.run import address_of  # noqa: PLC0415 - heavy
+
+        return address_of(self.bound)
+
+
+@asynccontextmanager
+async def serving(ready: Serving) -> AsyncIterator[Callable[[], None]]:
+    """Serve within the block; yields what stops it. At its end everything that was begun has ended, or used up its grace."""
     import asyncio  # noqa: PLC0415 - heavy
 
     from livewell.server.app import create_app, guarded  # noqa: PLC0415 - heavy
-    from livewell.server.run import HttpServer, address_of  # noqa: PLC0415 - heavy
+    from livewell.server.run import HttpServer  # noqa: PLC0415 - heavy
     from livewell.server.state import State  # noqa: PLC0415 - heavy
 
-    loop = asyncio.get_running_loop()
-    async with State(where, settings) as state:
-        server = HttpServer(guarded(create_app(state)), state, bound)
-        stop = stopper(server.stop)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop)
-        say_where(address_of(bound), await login_link(settings, address_of(bound)), as_json=as_json)
-        await server.run()
+    async with State(ready.where, ready.settings) as state:
+        server = HttpServer(guarded(create_app(state)), state, ready.bound)
+        running = asyncio.create_task(server.run(), name="http")
+        try:
+            yield server.stop
+        finally:
+            if not state.stopping.is_set():
+                server.stop()
+            await running
 
 
 async def login_link(settings: Settings, base: str) -> str | None:

@@ -102,8 +102,9 @@ async def work(
     slots: int | None = None,
     name: str | None = None,
     leash: bool = False,
+    beside: Callable[[], None] | None = None,
 ) -> None:
-    """Open the app and be a worker until a signal says stop; one that comes while still opening ends it there."""
+    """Open the app and be a worker until a signal says stop; one that comes while still opening ends it there. beside: what else a signal stops."""
     import asyncio  # noqa: PLC0415 - heavy
 
     loop = asyncio.get_running_loop()
@@ -112,6 +113,8 @@ async def work(
 
     def end() -> None:
         loop.call_later(app.settings.grace_seconds + RELEASE_SECONDS, _give_up)
+        if beside is not None:
+            beside()
         if worker is not None:
             worker.stop()
         elif opening is not None:

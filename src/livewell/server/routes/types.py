@@ -36,7 +36,7 @@ _SHOWN = (
 Written = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
 Key = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 Keys = Annotated[list[Key], Field(max_length=1000)]
-Ttl = Annotated[Written | float, Field(description='"5m", "1d", or seconds.')]
+Ttl = Annotated[Written | Annotated[float, Field(strict=True)], Field(description='"5m", "1d", or seconds.')]
 
 
 class Page(BaseModel):
@@ -128,6 +128,7 @@ async def universe(state: TheState, caller: Viewer, name: TypeName, limit: Limit
 async def change_universe(state: TheState, caller: Operator, name: TypeName, body: Universe) -> Any:
     """Add keys to the walk, and take keys out of it; what is so already stays."""
     check_name(caller, name)
+    await state.registry.type(name)  # 404 before anything is changed
     added = await state.types.add_universe(name, body.add)
     removed = await state.types.deactivate_universe(name, body.remove)
     return Answer({"added": added, "removed": removed})
@@ -168,7 +169,7 @@ async def upstreams(state: TheState, caller: Operator, limit: Limit = 50, after:
     begin = cursor_place(after)
     rows = [row for row in await state.types.upstreams() if row["name"] > begin][:limit]
     limiters = await state.queues.limiters()
-    items = [{**row, "limits": [one for one in limiters if one["limiter"] == row["name"]]} for row in rows]
+    items = [{**row, "limits": [one for one in limiters if one["name"] == row["name"]]} for row in rows]
     return Answer(page(items, limit, rows[-1]["name"] if rows else None))
 
 

@@ -1,0 +1,128 @@
+"""Reading through over HTTP: what there is with its verdict, what is demanded, and what strangers may not."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from livewell.settings import Settings
+from tests.support.http import Web
+
+
+async def test_a_fresh_value_comes_with_its_provenance(market: Web) -> None:
+    """Every field of the wire format, times in UTC, and no demand."""
+    answer = await market.as_key().get("/v1/data/quote/AAPL")
+    body = answer.json()
+
+    assert answer.status_code == 200
+    assert (body["type"], body["key"], body["verdict"], body["demand"]) == ("quote", "AAPL", "fresh", "none")
+    assert body["value"]["price"] == 231.40
+    assert body["source_at"].endswith("Z")
+    assert set(body) == {"type", "key", "verdict", "source_at", "fetched_at", "checked_at", "version", "status_version", "reason", "value", "demand"}  # fmt: skip
+
+
+async def test_a_key_that_nobody_knew_is_missing_and_asked_for(market: Web) -> None:
+    """200 with the verdict missing, and a job for it."""
+    answer = await market.as_key().get("/v1/data/quote/MSFT")
+
+    assert (answer.status_code, answer.json()["verdict"], answer.json()["demand"]) == (200, "missing", "queued")
+    assert market.rows("SELECT unique_key FROM livewell.job") == [("quote:MSFT",)]
+
+
+async def test_a_refresh_is_accepted_whatever_the_age(market: Web) -> None:
+    """202, and once for many who ask."""
+    client = market.as_key()
+    answers = [await client.post("/v1/data/quote/AAPL/refresh") for _ in range(2)]
+
+    assert [(answer.status_code, answer.json()) for answer in answers] == [
+        (202, {"demand": "queued"}),
+        (202, {"demand": "waiting"}),
+    ]
+    assert market.rows("SELECT count(*) FROM livewell.job") == [(1,)]
+
+
+async def test_waiting_ends_when_the_value_comes(market: Web) -> None:
+    """The one after the refresh, not the one before."""
+    client = market.as_key()
+    waiting = asyncio.create_task(client.get("/v1/data/quote/AAPL", params={"max_age": "0s", "wait": "10s"}))
+    await asyncio.sleep(0.5)
+    market.rows("UPDATE livewell_data.quote SET price = 240")
+    market.rows("UPDATE livewell.ledger SET version = 2, status_version = 2, status_at = now()")
+
+    assert (await waiting).json()["value"]["price"] == 240
+
+
+NOWHERE = ["nothing/AAPL", "quote/lower", "quote/" + "X" * 300, "quote/A%00", "qu%00ote/A", "Quote/A", "quote/..%2f..%2fetc", "quote/%0d%0aX", "quote/<b>", "secret_quote/AAPL", "secret_quote/lower", "%2e%2e/x", "quote/'", "quote/ключ"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", NOWHERE)
+async def test_what_cannot_be_read_is_one_answer(market: Web, path: str) -> None:
+    """An unknown type, a key the type cannot have, a type without the right to it: byte for byte the same, and nothing is written."""
+    client = market.as_key(types=["quote"])
+    answer = await client.get(f"/v1/data/{path}")
+    random = await client.get("/v1/data/nosuchtype/ZZZZ")
+
+    assert (answer.status_code, answer.content) == (404, random.content)
+    assert market.rows("SELECT count(*) FROM livewell.job") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [("wait=31s", "query.wait"), ("wait=-1", "query.wait"), ("wait=soon", "query.wait"), ("max_age=1e9", "query.max_age"), ("max_age=nan", "query.max_age"), ("max_age=" + "9" * 30, "query.max_age"), ("max_age=٣", "query.max_age")],
+)  # fmt: skip
+async def test_a_wrong_span_is_named(market: Web, query: str, field: str) -> None:
+    """400 with what is allowed."""
+    answer = await market.as_key().get(f"/v1/data/quote/AAPL?{query}")
+
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+
+
+async def test_a_public_key_cannot_spend_the_quota(market: Web) -> None:
+    """It lives in a web page: neither max_age nor refresh."""
+    client = market.as_key(public=True)
+
+    assert (await client.get("/v1/data/quote/AAPL")).status_code == 200
+    assert (await client.get("/v1/data/quote/AAPL?max_age=0")).status_code == 403
+    assert (await client.post("/v1/data/quote/AAPL/refresh")).status_code == 403
+
+
+async def test_unknown_keys_have_a_budget_and_429_says_so(market: Web) -> None:
+    """F-E8: made-up keys of one client end; known ones are read as before."""
+    client = market.as_key()
+    answers = [await client.get(f"/v1/data/quote/MADEUP{number}") for number in range(25)]
+
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert len(answers) - len(refused) == market.state.settings.cold_reads_max
+    assert refused[0].headers["retry-after"]
+    assert (await client.get("/v1/data/quote/AAPL")).status_code == 200
+
+
+async def test_the_raw_error_of_an_upstream_is_not_shown(market: Web) -> None:
+    """The closed word is; what the upstream said may hold anything."""
+    market.rows("UPDATE livewell.ledger SET reason = 'http_500', error = 'key=hunter2canary'")
+
+    answer = await market.as_key().get("/v1/data/quote/AAPL")
+
+    assert answer.json()["reason"] == "http_500"
+    assert "hunter2canary" not in answer.text
+
+
+class TestFewWaits:
+    @pytest.fixture
+    def server_settings(self, server_settings: Settings) -> Settings:
+        """Room for two requests."""
+        return server_settings.model_copy(update={"requests_max": 2})
+
+    async def test_waiting_cannot_fill_the_server(self, market: Web) -> None:
+        """Half of the room at most: who is one too many gets what there is; beyond the room it is 503."""
+        client = market.as_key()
+        waiting = asyncio.create_task(client.get("/v1/data/quote/AAPL", params={"max_age": "0s", "wait": "3s"}))
+        await asyncio.sleep(0.5)
+        at_once = await client.get("/v1/data/quote/AAPL", params={"max_age": "0s", "wait": "3s"})
+
+        assert (at_once.status_code, at_once.json()["value"]["price"]) == (200, 231.40)
+        assert not waiting.done()
+        crowd = await asyncio.gather(*(client.get("/v1/types") for _ in range(20)))
+        assert {answer.status_code for answer in crowd} == {200, 503}
+        assert (await waiting).status_code == 200
