@@ -116,7 +116,9 @@ class Site:
 
     def start(self, **env: str) -> None:
         self.env |= env
-        self._process = ChildProcess(["-m", "livewell.cli", "serve", f"--port={self.port}", "--json"], env=self.env).start()
+        self._process = ChildProcess(
+            ["-m", "livewell.cli", "serve", f"--port={self.port}", "--json"], env=self.env
+        ).start()
         self._process.wait_for('"address"', timeout=60)
 
     def kill(self) -> None:
@@ -124,6 +126,14 @@ class Site:
         self._process.kill()
         self._process.close()
         self._process = None
+
+    def freeze(self) -> None:
+        assert self._process is not None
+        self._process.freeze()
+
+    def thaw(self) -> None:
+        assert self._process is not None
+        self._process.thaw()
 
     def close(self) -> None:
         if self._process is not None:
