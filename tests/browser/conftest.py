@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
-from livewell.apps.market import type_files
-from livewell.db import Database
-from livewell.refresh.apply import apply
-from livewell.refresh.document import read_file
 from livewell.settings import Settings
-from tests.browser.site import SHOWN, Hand, Site
+from tests.browser.site import CHROMIUM, Hand, Site, furnish
 from tests.support.http import addresses, logins
 
-CHROMIUM = os.environ.get("LIVEWELL_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 NETWORK = (
     "Failed to load resource"  # what Chromium says of every answer that is an error, also of those that are expected
 )
@@ -55,15 +48,7 @@ async def site(
     livewell_dsn: str, livewell_settings: Settings, browser_logins: dict[str, tuple[str, str]], hand: Hand
 ) -> AsyncIterator[Site]:
     """The shipped types, and a server that is not started yet."""
-    database = Database(livewell_dsn, livewell_settings)
-    await database.open()
-    try:
-        for path in type_files():
-            if path.stem in ("fmp", *SHOWN):
-                await apply(database, read_file(path.read_bytes(), path.name), path.name)
-    finally:
-        await database.close()
-    hand.rows("UPDATE livewell.data_type SET rule = 'age', calendar = NULL WHERE name = 'quote'")  # also at night
+    await furnish(livewell_dsn, livewell_settings)
     made = Site(livewell_dsn, addresses(livewell_dsn, browser_logins), hand)
     yield made
     made.close()

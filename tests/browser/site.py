@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.server
+import os
+import shutil
 import threading
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -13,10 +15,16 @@ from typing import Any
 import orjson
 import psycopg
 
-from livewell.apps.market import TYPES
+from livewell.apps.market import TYPES, type_files
+from livewell.db import Database
+from livewell.refresh.apply import apply
+from livewell.refresh.document import read_file
 from livewell.server.keys import NewKey
 from livewell.server.pools import Addresses
+from livewell.settings import Settings
 from livewell.testing.processes import ChildProcess, free_port
+
+CHROMIUM = os.environ.get("LIVEWELL_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
 # Whatever is in place of a worker's result: the same rows, the same ledger, the same order.
 _LEDGER = """
@@ -94,6 +102,21 @@ SHOWN = (
     "balance_sheet_statement",
     "cash_flow_statement",
 )
+
+
+async def furnish(dsn: str, settings: Settings) -> None:
+    """The shipped types that the page shows, and quotes that are fresh at night, too."""
+    database = Database(dsn, settings)
+    await database.open()
+    try:
+        for path in type_files():
+            if path.stem in ("fmp", *SHOWN):
+                await apply(database, read_file(path.read_bytes(), path.name), path.name)
+        await database.call(
+            "UPDATE livewell.data_type SET rule = 'age', calendar = NULL WHERE name = 'quote' RETURNING 1"
+        )
+    finally:
+        await database.close()
 
 
 class Site:
