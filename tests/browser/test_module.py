@@ -23,7 +23,7 @@ window.livewell = livewell;
 window.lw = livewell.connect({{ key: "{key}", hiddenSeconds: 0.3, silenceSeconds: {silence}, lingerSeconds: 0.1 }});
 window.seen = {{}};
 window.stops = {{}};
-window.see = (type, key, name = key) => (window.stops[name] = lw.watch(type, key, (reading) => (window.seen[name] = reading)));
+window.see = (type, key, name = key) => void (window.stops[name] = lw.watch(type, key, (reading) => (window.seen[name] = reading)));
 lw.onState((state) => (document.title = state));
 </script>"""
 
@@ -39,7 +39,7 @@ async def opened(context: BrowserContext, folder: tuple[Path, str], site: Site, 
     (folder[0] / "index.html").write_text(PAGE.format(base=site.base, key=key, silence=silence))
     page = await context.new_page()
     await page.goto(folder[1])
-    await page.wait_for_function("window.see")
+    await page.wait_for_function("'see' in window")
     return page
 
 
