@@ -139,4 +139,10 @@ _UNITS = {
     "percent_of_limit": "% of the limit",
     "calls_above_limit": "calls above",
     "lock_wait_ms": "ms",
+    "memory_growth": "×",
+    "wrong": "old values",
+    "left": "left",
+    "held_seconds": "s",
+    "seconds": "s",
+    "queries_per_client": "queries",
 }

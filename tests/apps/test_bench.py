@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import queue, refresh, report
+from bench import push, queue, refresh, report
 from bench.line import BEST, Check, Lab, Line
 from bench.measure import Figures
 from bench.peers import npm
 from bench.peers.found import find
+from bench.push.sizes import Sizes as PushSizes
 from bench.refresh.sizes import Sizes as RefreshSizes
 from bench.runner import Measured
 from bench.sizes import Sizes
@@ -88,6 +89,22 @@ def test_the_refresh_engine_is_measured() -> None:
     assert document["ratios"]["pace/bare"]["median"] > 0
     assert {line.partition(",")[0] for line in refresh.stages(document)} == {"latency", "pace"}
     assert len(refresh.table(document)) == len(document["ratios"])
+
+
+def test_streams_are_measured() -> None:
+    """Every line, with a few streams: what is stored is what clients end with, and whoever never reads is gone."""
+    sizes = PushSizes(
+        samples=3, streams=6, stream_keys=5, keys=1500, fan_out_seconds=2, silent=2, silent_keys=1500, silent_seconds=13
+    )
+
+    document = push.run(pairs=1, say=lambda _: None, sizes=sizes)
+
+    assert document["not_measured"] == {}
+    assert set(document["results"]) == set(push.LINE_NAMES)
+    assert document["met"]["fan-out/wrong"] is True
+    assert document["met"]["silent/left"] is True
+    assert document["results"]["fan-out"]["deliveries"] > 0
+    assert len(push.table(document)) == len(document["ratios"])
 
 
 def test_what_says_never_is_met_by_every_pair() -> None:

@@ -140,6 +140,18 @@ async def test_a_change_while_it_is_opened_is_not_missed(livewell_settings: Sett
         await server.sessions.stop()
 
 
+async def test_a_crowd_that_comes_at_once_is_a_few_queries(server: Server) -> None:
+    """The first is asked for at once, the others share the next question; somebody else's among them is refused alone."""
+    mine = [server.opened("AAPL", user="ann") for _ in range(100)]
+    theirs = server.opened("AAPL", user="eve")
+    before = server.sessions.queries
+
+    viewings = await asyncio.gather(*(server.sessions.open(one, "ann") for one in [*mine, theirs, mine[0]]))
+
+    assert server.sessions.queries - before <= 3
+    assert [viewing is None for viewing in viewings] == [False] * 100 + [True, False]
+
+
 async def test_at_rest_all_sessions_cost_one_query_each_poll_interval(server: Server) -> None:
     viewings = [await server.sessions.open(server.opened("AAPL"), "ann") for _ in range(20)]
     before = server.sessions.queries

@@ -9,7 +9,7 @@ from tests.support.http import Web
 JOBS = """
 INSERT INTO livewell.queue (name, created_at) VALUES ('mail', now());
 SELECT * FROM livewell.enqueue_jobs('[{"id": 64, "queue": "mail", "kind": "welcome", "payload": {"user": 7}}, {"id": 128, "queue": "mail", "kind": "welcome", "payload": {}, "delay_seconds": 3600}]');
-INSERT INTO livewell.dead_job (id, queue, kind, reason, attempt, max_attempts, lost, lane, priority, created_at, died_at, payload, error) VALUES (192, 'mail', 'welcome', 'failed', 5, 5, 0, 1, 0, now(), now(), '{}', 'boom');
+INSERT INTO livewell.dead_job (id, queue, kind, reason, attempt, max_attempts, lost, lane, priority, created_at, died_at, payload, error) VALUES (192, 'mail', 'welcome', 'attempts', 5, 5, 0, 1, 0, now(), now(), '{}', 'boom');
 """
 
 

@@ -83,7 +83,34 @@ def refresh(*, lines: str | None, pairs: int, scale: float, listing: bool, as_js
 
     All of it takes about 20 minutes. Progress goes to standard error.
     """
-    module = _module("bench.refresh")
+    _measure("bench.refresh", lines, pairs, scale, listing=listing, as_json=as_json)
+
+
+@bench.command("push")
+@click.option("--lines", metavar="NAME,…", help="Only these lines; --list shows which there are.")
+@click.option("--pairs", type=click.IntRange(1, 50), default=1, show_default=True, help="Runs of each line.")
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.0001, 1),
+    default=1.0,
+    help="All sizes × this, to try it out; the bounds hold for 1.",
+)
+@click.option("--seconds", type=click.IntRange(1, 3600), metavar="N", help="Of the fan-out, instead of 300.")
+@click.option("--list", "listing", is_flag=True, help="Name the lines, and measure nothing.")
+@AS_JSON
+def push(*, lines: str | None, pairs: int, scale: float, seconds: int | None, listing: bool, as_json: bool) -> None:
+    """Streams: latency, fan-out to 2,000 of them, clients that never read, a reconnect storm.
+
+    All of it takes about 8 minutes. Progress goes to standard error.
+    """
+    changes = {"fan_out_seconds": seconds} if seconds else {}
+    _measure("bench.push", lines, pairs, scale, listing=listing, as_json=as_json, **changes)
+
+
+def _measure(
+    name: str, lines: str | None, pairs: int, scale: float, *, listing: bool, as_json: bool, **changes: int
+) -> None:
+    module = _module(name)
     if listing:
         print_json({"lines": module.LINE_NAMES})
         return
@@ -92,7 +119,7 @@ def refresh(*, lines: str | None, pairs: int, scale: float, listing: bool, as_js
         pairs=pairs,
         say=lambda line: click.echo(line, err=True),
         lines=_chosen("line", lines, module.LINE_NAMES),
-        sizes=module.Sizes().scaled(scale),
+        sizes=replace(module.Sizes().scaled(scale), **changes),
     )
     if as_json:
         print_json(document)

@@ -3,7 +3,7 @@
     not started ──somebody follows a key──▶ listening ──nudge, poll interval, a verdict's time, a new follower──▶ reading ──▶ followers told ──▶ listening
 
 A pass:  1. which keys changed since the cursor (names and versions only: cost grows with what changed, not with what is followed)
-         2. read those that somebody here follows, those that are new here, and those whose verdict turns by time alone; each once, however many follow it
+         2. read those that somebody here follows, those whose verdict turns by time alone, and a slice of those that are new here; each once, however many follow it
          3. tell the followers; each keeps the latest state per key, never a backlog
 
 Nothing is missed:
@@ -29,7 +29,7 @@ from itertools import islice
 import structlog
 
 from livewell.db import Database, Listener
-from livewell.errors import DatabaseError, InvalidOption
+from livewell.errors import InvalidOption, LivewellError
 from livewell.queue.nudge import Nudger
 from livewell.refresh.shown import Key, Shown, missing
 
@@ -40,6 +40,9 @@ CHANGED = "refresh.changed"
 READ = "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value::text, turns_seconds FROM livewell.read_changes(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[])"
 _SINCE = "SELECT at, types, keys, versions, last_at FROM livewell.changed_since(%s, %s, %s, %s, %s, %s)"
 _PAGE = 1000
+_SLICE = (
+    250  # of what is new or compared, in one pass: whoever brings a thousand keys does not hold up everybody's changes
+)
 _SCAN_PAGE = 5000
 _SCAN_PAGES_MAX = 10  # beyond, comparing what is followed is cheaper
 _NUDGE_BACK_SECONDS = 0.5
@@ -97,7 +100,9 @@ class Hub:
         self._back_seconds = database.settings.call_timeout_seconds + 1  # no store takes longer
         self._followers: dict[Key, set[Follower]] = {}
         self._known: dict[Key, Shown] = {}
-        self._wanted: set[Key] = set()  # to be read in the next pass
+        self._wanted: set[Key] = set()  # changed: to be read in the next pass
+        self._new: dict[Key, None] = {}  # followed, and nothing is known of them yet; in the order they came
+        self._comparing: list[Key] = []  # of a comparison that is under way
         self._turns: dict[Key, float] = {}  # when the verdict changes by itself, monotonic
         self._heap: list[tuple[float, Key]] = []  # the same, by time; entries that differ from _turns are void
         self._cursor: datetime | None = None  # on the database's clock
@@ -148,8 +153,8 @@ class Hub:
                 follower.tell(self._known[place])  # what others have been told; anything newer comes with the next pass
             else:
                 follower.awaited.add(place)
-                self._wanted.add(place)
-        if self._wanted:
+                self._new[place] = None
+        if self._new:
             self._wake.set()
 
     def reduce(self, follower: Follower, keys: Iterable[Key]) -> None:
@@ -164,6 +169,7 @@ class Hub:
                 self._known.pop(place, None)
                 self._turns.pop(place, None)
                 self._wanted.discard(place)
+                self._new.pop(place, None)
 
     def unfollow(self, follower: Follower) -> None:
         """Stop following."""
@@ -214,7 +220,7 @@ class Hub:
                 pause = 0.0
                 try:
                     await self._pass(began)
-                except DatabaseError as error:
+                except LivewellError as error:
                     log.warning("cannot read changes", error=str(error))
                     pause = _FAILED_SECONDS
                 # A slow pass must not be all that the database does.
@@ -242,22 +248,27 @@ class Hub:
             self._cursor = None
             self._heap.clear()
             return
-        compare = now - self._compared_at > self._settings.push_compare_seconds
         if now - self._passed_at > self._settings.push_compare_seconds:
             self._cursor = (
                 None  # after a long silence everything is compared, and a scan would go through everything since
             )
-        compare |= not await self._scan(now)
+        if not await self._scan(now) or now - self._compared_at > self._settings.push_compare_seconds:
+            self._comparing = list(self._followers)
+            self._compared_at = now
         turning = self._due(now)
         wanted, self._wanted = self._wanted, set()
+        new = list(islice(self._new, _SLICE))
+        compared = [self._comparing.pop() for _ in range(min(len(self._comparing), _SLICE - len(new)))]
         try:
-            await self._read(list(self._followers) if compare else list(wanted | turning), turning=turning)
-        except DatabaseError:
-            self._wanted |= wanted | turning
+            await self._read(list(dict.fromkeys([*wanted, *turning, *new, *compared])), turning=turning)
+        except LivewellError:
+            self._wanted |= wanted | turning | set(compared)
             raise
+        for place in new:
+            self._new.pop(place, None)
         self._passed_at = now
-        if compare:
-            self._compared_at = now
+        if self._new or self._comparing:
+            self._wake.set()
 
     async def _scan(self, now: float) -> bool:
         """Which followed keys changed since the cursor? They are wanted then. False: too many changed to go through them."""
@@ -283,7 +294,7 @@ class Hub:
         return False
 
     async def _read(self, places: list[Key], *, turning: set[Key]) -> None:
-        waiting = iter(places)
+        waiting = iter([place for place in places if place in self._followers])
         while page := list(islice(waiting, _PAGE)):
             # What we say we know is what the answer is measured by, whatever happens to _known meanwhile.
             known = {place: self._known.get(place) for place in page}

@@ -18,7 +18,7 @@ from itertools import islice
 import structlog
 
 from livewell.db import Database
-from livewell.errors import DatabaseError, InvalidOption
+from livewell.errors import InvalidOption, LivewellError
 from livewell.refresh.push import Follower, Hub
 from livewell.refresh.shown import Key
 
@@ -31,6 +31,7 @@ _PAGE = 1000
 _GAP_SECONDS = 0.1  # between two looks at all sessions, at least: each nudge concerns one of them
 _FAILED_SECONDS = 1.0
 
+_Row = tuple[uuid.UUID, str, int | None, list[str], list[str]]  # session, user, subs_version, types, keys
 Allowed = Callable[[str], bool]  # may this client see this type?
 
 
@@ -62,6 +63,8 @@ class Sessions:
         self._all_due = False
         self._wake = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
+        self._asked: dict[uuid.UUID, list[asyncio.Future[_Row]]] = {}  # sessions that open
+        self._asking: asyncio.Task[None] | None = None
         self.queries = 0
         hub.hear(self._on_nudge)
 
@@ -76,8 +79,7 @@ class Sessions:
         # Known before it is read: a change from here on is touched or nudged, and read again.
         self._viewings.setdefault(session, set()).add(viewing)
         try:
-            rows = await self._read([session], [-1])
-            _, owner, version, types, keys = rows[0]
+            _, owner, version, types, keys = await self._first(session)
             if version is None or owner != (user or f"session:{session}"):
                 self.close(viewing)
                 return None
@@ -110,11 +112,12 @@ class Sessions:
         self.touch(viewing.session)
 
     async def stop(self) -> None:
-        """End the task."""
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait([self._watching], timeout=2)
-            self._watching = None
+        """End the tasks."""
+        for task in (self._watching, self._asking):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task], timeout=2)
+        self._watching = self._asking = None
 
     def _on_nudge(self, name: str) -> None:
         if name in (SESSIONS, "") and self._viewings:
@@ -124,6 +127,30 @@ class Sessions:
     def _start(self) -> None:
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._run(), name="sessions")
+
+    async def _first(self, session: uuid.UUID) -> _Row:
+        """What a session is subscribed to. Whoever comes while a question is under way shares the next one: a crowd that comes back at once is a few queries."""
+        answer: asyncio.Future[_Row] = asyncio.get_running_loop().create_future()
+        self._asked.setdefault(session, []).append(answer)
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._ask(), name="sessions-open")
+        return await answer
+
+    async def _ask(self) -> None:
+        while self._asked:
+            page = dict(islice(self._asked.items(), _PAGE))
+            for session in page:
+                del self._asked[session]
+            try:
+                rows = {row[0]: row for row in await self._read(list(page), [-1] * len(page))}
+            except LivewellError as error:
+                for answer in (answer for answers in page.values() for answer in answers if not answer.done()):
+                    answer.set_exception(error)
+                continue
+            for session, answers in page.items():
+                for answer in answers:
+                    if not answer.done():
+                        answer.set_result(rows[session])
 
     async def _run(self) -> None:
         looked_at = time.monotonic()
@@ -136,7 +163,7 @@ class Sessions:
                 await self._compare(list(self._viewings) if everybody else list(touched))
                 if everybody:
                     looked_at, self._all_due = now, False
-            except DatabaseError as error:
+            except LivewellError as error:
                 log.warning("cannot read subscriptions", error=str(error))
                 self._touched |= touched
                 await asyncio.sleep(_FAILED_SECONDS)
@@ -185,11 +212,7 @@ class Sessions:
         viewing.version = version
         viewing.follower.wake.set()
 
-    async def _read(
-        self, sessions: list[uuid.UUID], known: list[int]
-    ) -> list[tuple[uuid.UUID, str, int | None, list[str], list[str]]]:
+    async def _read(self, sessions: list[uuid.UUID], known: list[int]) -> list[_Row]:
         self.queries += 1
-        rows: list[tuple[uuid.UUID, str, int | None, list[str], list[str]]] = await self._database.call(
-            _READ, (sessions, known)
-        )
+        rows: list[_Row] = await self._database.call(_READ, (sessions, known))
         return rows

@@ -19,12 +19,13 @@ from typing import Protocol
 
 import orjson
 import structlog
+from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from livewell.errors import LivewellError
 from livewell.server.auth import Auth, Caller
-from livewell.server.problems import busy, too_many
+from livewell.server.problems import Problem, busy, too_many
 from livewell.server.transport import cut, narrow
 from livewell.settings import Settings
 
@@ -95,7 +96,12 @@ class Streams:
             raise busy("The server has as many streams as it may have.")
 
     def start(self, caller: Caller, source: Source) -> Stream:
-        """The answer that streams; an older stream of the same name is told to go."""
+        """The answer that streams; an older stream of the same name is told to go. Asked again: others came while its source was made."""
+        try:
+            self.admit(caller, source.name)
+        except Problem:
+            source.close()
+            raise
         older = self._open.get(source.name)
         if older is not None:
             older.bye("replaced")
@@ -168,8 +174,11 @@ class Stream(StreamingResponse):
             self.source.close()
 
     async def _leave(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        try:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+        except HTTPException:
+            pass  # a body was announced that never came, or was too large: such a client is no loss
         self._gone = True
         self.source.wake.set()
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import Path, Query
-from starlette.responses import Response
+from starlette.responses import JSONResponse
 
 _CURSOR_CHARS_MAX = 600
 LIMIT_MAX = 100
@@ -26,10 +26,8 @@ After = Annotated[
 ]
 
 
-class Answer(Response):
-    """A JSON answer that nobody stores."""
-
-    media_type = "application/json"
+class Answer(JSONResponse):
+    """A JSON answer."""
 
     def render(self, content: Any) -> bytes:
         """Bytes at once: orjson is the only encoder here."""

@@ -6,11 +6,12 @@ connecting ──headers──▶ open ──event──▶ open ──end of th
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
 import orjson
@@ -89,8 +90,11 @@ class EventStream(asyncio.Protocol):
     @property
     def established(self) -> bool:
         """Whether the other side still holds the connection, as our kernel knows it, read or not."""
-        end = self._transport.get_extra_info("socket") if self._transport is not None else None
-        return end is not None and end.fileno() >= 0 and end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == 1
+        if self._transport is None or self._transport.is_closing():
+            return False
+        # On a duplicate: uvloop's sockets have no options.
+        with socket.socket(fileno=os.dup(self._transport.get_extra_info("socket").fileno())) as end:
+            return end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == 1
 
     async def next(self, *names: str, seconds: float = 10) -> tuple[str, Any]:
         """The next event (of these names); EOFError when the stream ends first."""
@@ -124,8 +128,7 @@ class EventStream(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is there."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a socket's
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by name
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """It is gone."""

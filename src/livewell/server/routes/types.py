@@ -128,6 +128,7 @@ async def universe(state: TheState, caller: Viewer, name: TypeName, limit: Limit
 async def change_universe(state: TheState, caller: Operator, name: TypeName, body: Universe) -> Any:
     """Add keys to the walk, and take keys out of it; what is so already stays."""
     check_name(caller, name)
+    await state.registry.type(name)  # 404 before anything is changed
     added = await state.types.add_universe(name, body.add)
     removed = await state.types.deactivate_universe(name, body.remove)
     return Answer({"added": added, "removed": removed})

@@ -11,11 +11,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from livewell.errors import InvalidOption
 from livewell.refresh.sessions import SESSIONS
 from livewell.refresh.viewers import UnknownSession, Watched
 from livewell.server.auth import Caller
 from livewell.server.depends import Subscriber, TheState
-from livewell.server.problems import not_allowed, not_found, too_many
+from livewell.server.problems import busy, not_allowed, not_found, too_many
 from livewell.server.readings import Readings
 from livewell.server.state import State
 from livewell.server.streams import Stream
@@ -151,7 +152,10 @@ async def stream_session(state: TheState, caller: Subscriber, session: str) -> S
         raise not_allowed("view")
     found = _id(session)
     state.streams.admit(caller, f"session:{found}")
-    viewing = await state.sessions.open(found, caller.user, caller.may_read)
+    try:
+        viewing = await state.sessions.open(found, caller.user, caller.may_read)
+    except InvalidOption:
+        raise busy("The server follows as many keys as it may.") from None
     if viewing is None:
         raise not_found()
     return state.streams.start(caller, Readings(state.sessions, viewing))
