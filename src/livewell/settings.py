@@ -459,7 +459,7 @@ def _from_environment(problems: list[str]) -> dict[str, _Given]:
     if "DATABASE_URL" in os.environ:
         given["database_url"] = _Given("DATABASE_URL", os.environ["DATABASE_URL"])
     for variable in sorted(os.environ):
-        if variable in known:
+        if variable in known and not _is_foreign(variable):  # a service livewell-http makes LIVEWELL_HTTP_PORT=tcp://…
             given[known[variable]] = _Given(variable, os.environ[variable])
         elif variable.upper().startswith(_PREFIX) and not _is_foreign(variable):
             problems.append(f"{variable} (environment) is not a setting{_suggest(variable.upper(), known)}")

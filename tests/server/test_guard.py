@@ -322,6 +322,19 @@ async def test_the_login_page_has_a_strict_policy_and_no_token(web: Web) -> None
     assert answer.headers["cache-control"] == "no-store"
 
 
+async def test_without_a_database_it_is_busy_and_not_ready(web: Web) -> None:
+    """503 with Retry-After, and not a word about the database."""
+    client = web.as_key()
+    await web.state.pools.close()
+
+    answer, ready = await client.post("/v1/sessions"), await web.client.get("/readyz")
+
+    assert (answer.status_code, ready.status_code) == (503, 503)
+    assert answer.headers["retry-after"]
+    assert "connection" not in answer.text
+    assert (await web.client.get("/healthz")).status_code == 200
+
+
 # -- how often ---------------------------------------------------------------------------------------------------------
 
 

@@ -77,9 +77,9 @@ class Guard:
     async def _identify(self, scope: Scope, headers: Headers) -> None:
         path: str = scope["path"]
         address = scope["client"][0] if scope.get("client") else "unknown"
-        if path in HEALTH:
-            return
-        if not path.startswith(API) or path in OPEN:
+        if not path.startswith(API):
+            return  # health, pages and what they are made of: nothing that costs the database anything
+        if path in OPEN:
             self._count(f"address:{address}", "other")
             return
         strange = f"strange:{address}"

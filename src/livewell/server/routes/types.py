@@ -28,7 +28,7 @@ _SHOWN = (
     "key_pattern",
     "columns",
     "paused",
-    "parked_reason",
+    "parked",
     "version",
     "applied_at",
 )
@@ -194,5 +194,7 @@ def cursor_place(after: str | None) -> str:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    known = {**row, "paused": row["paused"] if "paused" in row else row["paused_at"] is not None}
+    # Why it is parked are an upstream's own words: those are for `livewell types list`.
+    paused = row["paused"] if "paused" in row else row["paused_at"] is not None
+    known = {**row, "paused": paused, "parked": row["parked_reason"] is not None}
     return {name: known[name] for name in _SHOWN if name in known}
