@@ -114,17 +114,14 @@ def _market(
 def _door() -> Door:
     """Keys and links are the server's business, which stands above the apps."""
     from livewell.apps.market.demo.site import Door  # noqa: PLC0415 - heavy
-    from livewell.server.keys import NewKey  # noqa: PLC0415 - heavy
+    from livewell.server.key_admin import KeyAdmin  # noqa: PLC0415 - heavy
     from livewell.server.login import link_address, make_link  # noqa: PLC0415 - heavy
 
     async def link(database: Database, settings: Settings, base: str) -> str:
         return link_address(base, await make_link(database, settings))
 
     async def key(database: Database) -> str:
-        made = NewKey.make()
-        row = (made.id, made.hash, "key", "demo", ["view", "subscribe"], None, True, None)
-        await database.call("SELECT livewell.create_key(%s, %s, %s, %s, %s, %s, %s, %s)", row)
-        return made.text
+        return (await KeyAdmin(database).create("demo", scopes=["view", "subscribe"], public=True)).text
 
     return Door(link, key)
 

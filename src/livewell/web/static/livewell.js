@@ -105,6 +105,7 @@ class Client {
    * @returns {function(): void} stops it
    */
   watch(type, key, listener) {
+    if (typeof type !== "string" || typeof key !== "string") throw new TypeError("watch(type, key, listener): type and key are texts");
     const id = idOf(type, key);
     const found = this.#watches.get(id);
     const watch = found ?? { pair: { type, key }, listeners: new Set(), reading: null, leaving: 0 };

@@ -1,0 +1,113 @@
+"""A browser, a server, and tabs in which nothing may go wrong unnoticed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+
+from livewell.settings import Settings
+from tests.browser.site import CHROMIUM, Hand, Site, furnish
+from tests.support.http import addresses, logins
+
+NETWORK = (
+    "Failed to load resource"  # what Chromium says of every answer that is an error, also of those that are expected
+)
+
+
+@pytest.fixture(autouse=True)
+def chromium(request: pytest.FixtureRequest) -> str:
+    """The browser's program; without one these tests are skipped, and it is said aloud."""
+    if CHROMIUM is None:
+        manager = request.config.pluginmanager.getplugin("capturemanager")
+        with manager.global_and_fixture_disabled():
+            print(f"\nNOT TESTED in a browser: {request.node.name} (no Chromium; set LIVEWELL_TEST_CHROMIUM)")
+        pytest.skip("there is no Chromium on this machine")
+    return CHROMIUM
+
+
+@pytest.fixture(scope="session")
+def browser_logins(livewell_server: str, livewell_template: str) -> Iterator[dict[str, tuple[str, str]]]:
+    """Logins of the server's roles."""
+    assert livewell_template  # the roles come with it
+    with logins(livewell_server) as made:
+        yield made
+
+
+@pytest.fixture
+def hand(livewell_dsn: str) -> Iterator[Hand]:
+    """Stores values."""
+    made = Hand(livewell_dsn)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def site(
+    livewell_dsn: str, livewell_settings: Settings, browser_logins: dict[str, tuple[str, str]], hand: Hand
+) -> AsyncIterator[Site]:
+    """The shipped types, and a server that is not started yet."""
+    await furnish(livewell_dsn, livewell_settings)
+    made = Site(livewell_dsn, addresses(livewell_dsn, browser_logins), hand)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def browser(chromium: str) -> AsyncIterator[Browser]:
+    """Of this test alone."""
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
+        await opened.close()
+
+
+class Complaints(list[str]):
+    """What consoles and pages complained of. Answers that are errors are complaints too, unless the test expects them."""
+
+    network_expected = False
+
+    def hear(self, page: Page) -> None:
+        page.on("console", lambda said: self.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.append(f"uncaught: {error}"))
+        page.on("dialog", lambda dialog: self.append(f"dialog: {dialog.message}"))
+
+    @property
+    def unexpected(self) -> list[str]:
+        return [said for said in self if not (self.network_expected and NETWORK in said)]
+
+
+@pytest.fixture
+def complaints() -> Iterator[Complaints]:
+    """Checked at the end of every test: no console error, no violation of the policy, no dialog."""
+    heard = Complaints()
+    yield heard
+    assert heard.unexpected == []
+
+
+@pytest.fixture
+async def context(browser: Browser, complaints: Complaints) -> AsyncIterator[BrowserContext]:
+    """One person's browser, whose every tab is listened to."""
+    opened = await browser.new_context(viewport={"width": 1280, "height": 900})
+    opened.set_default_timeout(15_000)
+    opened.on("page", complaints.hear)
+    yield opened
+    await opened.close()
+
+
+LogIn = Callable[[], Awaitable[Page]]
+
+
+@pytest.fixture
+def log_in(site: Site, context: BrowserContext) -> LogIn:
+    """Open a login link, press the button, and be on the market page."""
+
+    async def act() -> Page:
+        page = await context.new_page()
+        await page.goto(site.link())
+        await page.get_by_role("button", name="Log in").click()
+        await page.wait_for_url(f"{site.base}/")
+        return page
+
+    return act
