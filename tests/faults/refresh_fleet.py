@@ -187,6 +187,10 @@ class RefreshFleet:
         self.sessions.append(session)
         return session
 
+    def stay(self) -> None:
+        """Every viewer is still there: after five minutes of silence they would not count."""
+        self.fleet.rows("SELECT livewell.heartbeat_session(s.id, s.user_id) FROM livewell.viewer_session s")
+
     async def demand(self, keys: Iterable[str], kind: str = "quote", wait: str = "20s") -> list[Reading]:
         """Readers who want each of these anew, all at once; answers what they got."""
         return await asyncio.gather(*(self.app.get(kind, key, max_age=0, wait=wait) for key in keys))

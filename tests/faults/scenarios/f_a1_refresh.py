@@ -61,6 +61,7 @@ async def _storm(market: RefreshFleet, crew: list[Worker], chance: Random, kills
     """Kill, wait for a replacement, go on; answers how many refreshes were cut off."""
     cut_off = 0
     for _ in range(kills):
+        market.stay()
         await asyncio.sleep(chance.uniform(0.05, 0.5))
         for _ in range(100):  # one who has a call under way, if there is one soon
             busy = [worker for worker in crew if _in_hand(market, worker)]
@@ -98,6 +99,7 @@ async def run_zombies(scale: Scale) -> Findings:
         market.watch("quote", market.symbols(12))
         await market.until_fresh(findings, 60)
         for _ in range(scale.pick(2, 60)):
+            market.stay()
             tried, told = await _round(market, findings, crew, chance)
             attempted += tried
             fenced += told

@@ -60,6 +60,7 @@ async def run_outage(scale: Scale) -> Findings:
         await market.until_fresh(findings, 60)
         recoveries, peaks, down_seconds = [], [], scale.pick(3, 60)
         for _ in range(scale.pick(1, 5)):
+            market.stay()
             async with market.without_upstream():
                 findings.fired += 1
                 await asyncio.sleep(down_seconds)
