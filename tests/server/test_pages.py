@@ -22,13 +22,13 @@ SPECIFIED = {
 }
 
 
-@pytest.mark.parametrize("page", ["/", "/login"])
-async def test_a_page_is_asked_for_again_and_allows_nothing_foreign(web: Web, page: str) -> None:
+@pytest.mark.parametrize(("page", "keep"), [("/", "no-cache"), ("/login", "no-store")])
+async def test_a_page_is_asked_for_again_and_allows_nothing_foreign(web: Web, page: str, keep: str) -> None:
     """No login to load it; no script, style or frame of anybody else in it."""
     answer = await web.client.get(page)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert answer.headers["cache-control"] == "no-cache"
+    assert answer.headers["cache-control"] == keep
     assert set(answer.headers["content-security-policy"].split("; ")) == SPECIFIED == set(CSP.split("; "))
     assert answer.headers["x-frame-options"] == "DENY"
     assert answer.headers["x-content-type-options"] == "nosniff"

@@ -28,6 +28,7 @@ CSP = (
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _FOR_EVER = "public, max-age=31536000, immutable"
 _ASK_FIRST = "no-cache"
+_NEVER = "no-store"
 _CLOSED = MappingProxyType(
     {
         "Content-Security-Policy": CSP,
@@ -97,7 +98,7 @@ async def market(request: Request) -> Response:
 @router.api_route("/login", methods=["GET", "HEAD"])
 async def login(request: Request) -> Response:
     """Where a login link leads: its token is in the fragment, which the browser keeps to itself until a button is pressed."""
-    return _send(request, shelf().pages["login"], _ASK_FIRST)
+    return _send(request, shelf().pages["login"], _NEVER)
 
 
 @router.api_route("/livewell.js", methods=["GET", "HEAD"])
