@@ -3,7 +3,7 @@
 The oracle is the browser: dialogs, a mark that any of the scripts would leave, elements that came out of texts, requests to anywhere else, violations of the page's policy. The policy alone would stop
 most of it, so elements are counted as well: nothing of it may even become an element.
 
-Can it fail? Yes: with innerHTML instead of text in element.js, elements come out of texts and the policy complains.
+Can it fail? Yes: with insertAdjacentHTML instead of text in element.js the very first text disappears into a script element, and the run fails.
 """
 
 from __future__ import annotations
