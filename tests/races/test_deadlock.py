@@ -19,7 +19,7 @@ RIVALS = {
     "overdue": "SELECT * FROM livewell.recover_jobs(%(worker)s, 100, 0)",
 }
 WITHOUT_SKIP_LOCKED: dict[str, tuple[str, Change]] = {
-    "recover_jobs": ("recover_jobs", ("LIMIT p_limit FOR UPDATE SKIP LOCKED) x", "LIMIT p_limit FOR UPDATE) x")),
+    "recover_jobs": ("recover_jobs", ("LIMIT p_limit FOR UPDATE SKIP LOCKED) d", "LIMIT p_limit FOR UPDATE) d")),
     "renew_worker": ("renew_worker", ("ORDER BY l.id FOR UPDATE SKIP LOCKED", "ORDER BY l.id FOR UPDATE")),
     "report_progress": ("report_progress", ("ORDER BY l.id FOR UPDATE SKIP LOCKED", "ORDER BY l.id FOR UPDATE")),
     "reconcile_jobs": ("reconcile_jobs", ("LIMIT 10000 FOR UPDATE SKIP LOCKED", "LIMIT 10000 FOR UPDATE")),

@@ -124,7 +124,7 @@ async def test_a_store_between_register_and_snapshot_is_not_missed(stage: Stage)
     Broken once: with the cursor taken after the read and no look back, the follower kept the old price.
     """
     stage.store("AAPL", 1)
-    gate = Gate(stage.database, "read_changes")
+    gate = Gate(stage.database, "read_states")
     gate.armed = True
     follower = stage.hub.follow([AAPL])
     await gate.reached.wait()
@@ -223,7 +223,7 @@ async def test_a_key_that_is_left_and_followed_again_while_it_is_read_keeps_its_
     stage.store("AAPL", 1)
     first = stage.hub.follow([AAPL])
     await stage.prices(first, {"AAPL": 1})
-    gate = Gate(stage.database, "read_changes")
+    gate = Gate(stage.database, "read_states")
     gate.armed = True
     stage.session.rows("UPDATE livewell.ledger SET status_version = status_version + 1, status_at = livewell.now()")
     await gate.reached.wait()

@@ -33,7 +33,7 @@ SELECT l.data_type, l.key, extract(epoch FROM l.ttl)::float8 AS ttl_seconds, ext
 FROM livewell.list_ttls(%s, %s, %s, %s) AS l
 """
 
-_ONE_TTL = """
+_OVERRIDE = """
 SELECT coalesce(extract(epoch FROM l.ttl_override), extract(epoch FROM t.ttl))::float8 AS ttl_seconds, l.ttl_override IS NOT NULL AS own
 FROM livewell.data_type t LEFT JOIN livewell.ledger l ON l.data_type = t.name AND l.key = %s WHERE t.name = %s
 """
@@ -95,7 +95,7 @@ class TypeAdmin:
 
     async def ttl(self, name: str, key: str) -> dict[str, Any]:
         """How long one key stays fresh, and whether that is its own."""
-        rows = await self._database.call_dicts(_ONE_TTL, (key, name))
+        rows = await self._database.call_dicts(_OVERRIDE, (key, name))
         if not rows:
             raise UnknownType(f'type "{name[:60]}" is not in the registry; see: livewell types list')
         return rows[0]

@@ -37,7 +37,7 @@ log = structlog.get_logger("livewell.hub")
 
 CHANGED = "refresh.changed"
 # All but the names and the last column are what Shown is made of.
-READ = "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value::text, turns_seconds FROM livewell.read_changes(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[])"
+READ = "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value::text, turns_seconds FROM livewell.read_states(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[])"
 _SINCE = "SELECT at, types, keys, versions, last_at FROM livewell.changed_since(%s, %s, %s, %s, %s, %s)"
 _PAGE = 1000
 _SLICE = (

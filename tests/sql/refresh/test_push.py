@@ -115,13 +115,13 @@ def test_no_verdict_changes_before_the_time_that_is_told(refresh: RefreshSession
 
 
 def test_a_fresh_value_turns_when_its_time_to_live_ends(refresh: RefreshSession) -> None:
-    """read_changes says in how many seconds; a key that nobody asked for never turns."""
+    """read_states says in how many seconds; a key that nobody asked for never turns."""
     refresh.freeze()
     at = refresh.now()
     refresh.keep(fetched_at=at, checked_at=at, source_at=at)
     refresh.advance(20)
 
-    turns = "SELECT key, verdict, turns_seconds FROM livewell.read_changes('{quote,quote}', '{AAPL,NEW}', '{-1,-1}', '{NULL,NULL}', '{-1,-1}')"
+    turns = "SELECT key, verdict, turns_seconds FROM livewell.read_states('{quote,quote}', '{AAPL,NEW}', '{-1,-1}', '{NULL,NULL}', '{-1,-1}')"
 
     assert refresh.rows(turns) == [("AAPL", "fresh", 40.0), ("NEW", "missing", None)]
 

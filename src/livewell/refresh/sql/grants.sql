@@ -56,12 +56,12 @@ GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_operate, livewell_read
 GRANT SELECT ON livewell.refresh_count TO livewell_operate, livewell_readonly;
 GRANT EXECUTE ON FUNCTION
     livewell.store_refreshes, livewell.judge_refresh, livewell.move_ledger, livewell.count_refreshes, livewell.demand_refresh, livewell.refresh_wanted, livewell.spend_cold_read, livewell.refresh_job,
-    livewell.read_changes
+    livewell.read_changes, livewell.read_states
     TO livewell_worker;
 
 -- The hub: what changed, what it looks like now, and who of this process's clients is subscribed to it. Workers too, for app.get and app.watch.
 GRANT SELECT ON livewell.viewer_session, livewell.subscription TO livewell_hub;
-GRANT EXECUTE ON FUNCTION livewell.read_changes, livewell.changed_since, livewell.session_keys TO livewell_hub;
+GRANT EXECUTE ON FUNCTION livewell.read_changes, livewell.read_states, livewell.changed_since, livewell.session_keys TO livewell_hub;
 GRANT EXECUTE ON FUNCTION livewell.changed_since TO livewell_worker;
 
 -- ── row security: functions that run as the owner see and write the rows of one user, the one they were called for, whatever their own words say ──

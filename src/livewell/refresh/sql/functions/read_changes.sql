@@ -1,11 +1,11 @@
 -- What is to be shown of some keys, where it differs from what the caller knows: times, verdict and reason, and the value where that is another one.
 --
--- Called by: the hub, for streams, watches and waiting gets; get (with nothing known) on a full disk. One round trip for any number of keys, of any number of types.
+-- Called by: processes of 0.3, which may run beside ours for a while. Ours ask read_states. To go with 0.5.
 -- p_known:     status_version, p_verdicts: verdict, p_versions: version of the value; -1 and NULL: nothing is known. A verdict also changes by the mere passing of time.
--- A key that nobody ever asked for is missing, with status_version 0. turns_seconds: how long until the verdict may change by itself; NULL: it will not.
+-- A key that nobody ever asked for is missing, with status_version 0.
 -- Index:       ledger_pkey; then read_values, once per type.
 CREATE OR REPLACE FUNCTION livewell.read_changes(p_types text[], p_keys text[], p_known bigint[], p_verdicts text[], p_versions bigint[])
-RETURNS TABLE (data_type text, key text, verdict text, source_at timestamptz, fetched_at timestamptz, checked_at timestamptz, version bigint, status_version bigint, reason text, error text, value jsonb, turns_seconds float8)
+RETURNS TABLE (data_type text, key text, verdict text, source_at timestamptz, fetched_at timestamptz, checked_at timestamptz, version bigint, status_version bigint, reason text, error text, value jsonb)
 LANGUAGE plpgsql
 STABLE
 SET search_path = ''
@@ -34,8 +34,7 @@ BEGIN
         ), read AS MATERIALIZED (
             SELECT r.key, r.value FROM wanted w, livewell.read_values(v_type.name, w.keys) AS r WHERE w.keys IS NOT NULL
         )
-        SELECT v_type.name, c.key, c.verdict, (c.ledger).source_at, (c.ledger).fetched_at, (c.ledger).checked_at, c.version, c.status_version, (c.ledger).reason, (c.ledger).error, r.value,
-               CASE WHEN (c.ledger).key IS NOT NULL THEN extract(epoch FROM livewell.verdict_turns_at(v_type, c.ledger, v_now) - v_now)::float8 END
+        SELECT v_type.name, c.key, c.verdict, (c.ledger).source_at, (c.ledger).fetched_at, (c.ledger).checked_at, c.version, c.status_version, (c.ledger).reason, (c.ledger).error, r.value
         FROM changed c LEFT JOIN read r ON r.key = c.key;
     END LOOP;
 END
