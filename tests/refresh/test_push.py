@@ -180,6 +180,18 @@ async def test_a_transaction_that_commits_behind_the_cursor_is_seen(stage: Stage
     await stage.prices(follower, {"AAPL": 1}, seconds=3)
 
 
+async def test_a_hub_that_was_started_without_followers_polls_for_the_first_one(stage: Stage) -> None:
+    """No nudge comes, and nothing is to be read at first: it rested for ever before it was mended."""
+    stage.hub.start()
+    await asyncio.sleep(0.2)  # it rests
+    follower = stage.hub.follow([("quote", "AAPL")], read=False)
+    stage.store("AAPL", 1)
+
+    async with asyncio.timeout(5):
+        while (await follower.take())[0].version == 0:
+            continue
+
+
 async def test_a_nudge_is_faster_than_the_poll_interval(livewell_settings: Settings) -> None:
     """A second would pass otherwise."""
     async with staged(livewell_settings, poll_seconds=30) as stage:

@@ -144,6 +144,8 @@ class Hub:
                 f"{len(new)} more keys: this process follows {len(self._followers)} and may follow {self._settings.watched_keys_max} (LIVEWELL_WATCHED_KEYS_MAX)"
             )
         self._start()
+        if not self._followers:
+            self._wake.set()  # with nobody to tell it does not poll; from now on it does
         for place in new:
             self._followers.setdefault(place, set()).add(follower)
             follower.keys.add(place)
