@@ -77,7 +77,9 @@ async def test_every_route_below_v1_wants_a_caller(web: Web) -> None:
         for method in operations:
             if path == "/v1/login":
                 continue
-            answer = await web.client.request(method, path.format(type="quote", key="AAPL", name="quote", id="64", job_id="64", session="0" * 36))
+            answer = await web.client.request(
+                method, path.format(type="quote", key="AAPL", name="quote", id="64", job_id="64", session="0" * 36)
+            )
             assert answer.status_code == 401, (method, path)
 
 
