@@ -48,7 +48,7 @@ class JobRecords:
         self._progress.unfollow(self._follower)
 
 
-@router.get("/jobs/{job_id}/stream", response_class=Stream, responses=_STREAM)
+@router.get("/jobs/{job_id}/stream", status_code=200, response_class=Stream, responses=_STREAM)
 async def stream_job(state: TheState, caller: Operator, job_id: JobId) -> Stream:
     """Follow a job until it has ended."""
     state.streams.admit(caller)

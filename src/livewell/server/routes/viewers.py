@@ -145,7 +145,7 @@ async def unsubscribe(state: TheState, caller: Subscriber, session: str, body: P
     return Answer({"ended": ended})
 
 
-@router.get("/sessions/{session}/stream", response_class=Stream, responses=_STREAM)
+@router.get("/sessions/{session}/stream", status_code=200, response_class=Stream, responses=_STREAM)
 async def stream_session(state: TheState, caller: Subscriber, session: str) -> Stream:
     """A reading of everything the session is subscribed to, then every change. A newer stream of a session takes the place of the older. Last-Event-ID means nothing here: whoever connects gets everything."""
     if not caller.may("view"):
