@@ -352,6 +352,22 @@ async def test_streams_are_bounded_per_user_and_per_process(
             assert stream.status == 200
 
 
+async def test_at_the_bound_nobody_learns_whether_somebody_else_is_there(
+    livewell_dsn: str, server_logins: Logins, server_settings: Settings
+) -> None:
+    """A session of somebody else that is streamed, one that is not, and none at all: the same answer. Failed when any stream of that name passed the bound."""
+    async with served(livewell_dsn, server_logins, server_settings, user_streams_max=1) as web:
+        mine, streamed, silent = await Viewer.come(web), await Viewer.come(web), await Viewer.come(web)
+        async with await mine.stream(), await streamed.stream():
+            answers = []
+            for session in (streamed.session, silent.session, str(uuid.uuid4())):
+                answer = await mine.client.get(f"/v1/sessions/{session}/stream")
+                answers.append((answer.status_code, answer.content, answer.headers["retry-after"]))
+
+    assert len(set(answers)) == 1
+    assert answers[0][0] == 429
+
+
 async def test_bad_subscriptions_are_refused(web: Web, store: StoreSession) -> None:
     """None, too many, keys that no database can hold, and what is not a pair."""
     viewer = await Viewer.come(web)

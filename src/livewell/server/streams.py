@@ -82,10 +82,11 @@ class Streams:
         return len(self._open)
 
     def admit(self, caller: Caller, name: str | None = None) -> None:
-        """Refuse one stream too many. A stream that takes the place of an older one is not one more."""
+        """Refuse one stream too many. A stream that takes the place of an older one is not one more, if that is the caller's own: what is said at the bound must not tell who else is here."""
         if self._stopping.is_set():
             raise busy("The server is stopping; connect again.")
-        if name is not None and name in self._open:
+        older = self._open.get(name) if name is not None else None
+        if older is not None and older.caller.user == caller.user:
             return
         most = self.settings.user_streams_max * (_ANONYMOUS_TIMES if caller.user is None else 1)
         if self._users[caller.client] >= most:

@@ -1,0 +1,183 @@
+"""F-F4: everybody asks for everybody else's sessions, streams, types and jobs, on every operation of the OpenAPI document.
+
+Two API keys, two people with tokens and a public key have sessions and open streams. Each is tried with the ids of all the others, and each time with an id that nobody has: status, body and headers must be
+the same, byte for byte. Types are somebody's too: a key that is bound to some must not tell another type from none. And asking has changed nothing: sessions, their last signs of life, subscriptions and jobs are
+as they were, and no stream was told to go.
+
+A second round has everybody at the bound of their streams: what is refused there must not depend on whether the session of somebody else is being streamed.
+
+Can it fail? Yes: without the comparison of users in refresh/sessions.py 40 streams of others were opened; and when any stream of the same name passed the bound, 404 instead of 429 told that a session exists (20 of 20).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from tests.faults.http_support import Operation, Site, Visitor, open_site
+from tests.faults.scenario import Findings, Scale
+
+CODE = "F-F4"
+TITLE = "everybody with everybody else's ids"
+
+HIDDEN_TYPE, NO_TYPE = "secret_quote", "nobodys_quote"
+STREAMS_MAX = 2
+Ids = tuple[Mapping[str, object], Mapping[str, object]]  # somebody's, and nobody's
+STATE = """
+SELECT 'session', id::text, user_id, subs_version::text, seen_at::text FROM livewell.viewer_session
+UNION ALL SELECT 'subscription', session_id::text, user_id, data_type, key FROM livewell.subscription
+UNION ALL SELECT 'job', id::text, queue, kind, state::text FROM livewell.job
+UNION ALL SELECT 'queue', name, paused_at::text, NULL, NULL FROM livewell.queue
+UNION ALL SELECT 'type', name, ttl::text, paused_at::text, version::text FROM livewell.data_type
+"""
+
+
+@dataclass(slots=True)
+class Tried:
+    """What was asked, and how long it took; not a judge, a figure."""
+
+    routes: set[str] = field(default_factory=set)
+    calls: int = 0
+    leaks: int = 0
+    foreign: list[float] = field(default_factory=list)
+    unknown: list[float] = field(default_factory=list)
+
+
+async def run(scale: Scale) -> Findings:
+    """Everybody with everything."""
+    findings, tried = Findings(), Tried()
+    async with open_site(scale, user_streams_max=STREAMS_MAX) as site:
+        operations = [one for one in await site.operations() if one.parameters]
+        people = _people(site)
+        sessions = {visitor.name: await visitor.session() for visitor in people}
+        held = [await visitor.stream(sessions[visitor.name]) for visitor in people]
+        before = _state(site)
+        for _ in range(scale.pick(1, 10)):
+            for operation in operations:
+                for visitor in people:
+                    foreign = [one for name, one in sessions.items() if name != visitor.name]
+                    await _try(visitor, operation, _values(site, operation, foreign), tried, findings)
+                for visitor in _bound(site):
+                    await _try(visitor, operation, _types(operation), tried, findings)
+        findings.check(_state(site) == before, "asking for what is not theirs has changed something")
+        await _lists(site, people, sessions, tried, findings)
+        await _crowded(people, sessions, operations, tried, findings)
+        findings.check(not any(stream.ended.is_set() for stream in held), "a stream was ended by somebody else")
+        untried = {str(one) for one in operations} - tried.routes
+        findings.check(not untried, f"no id was tried on {sorted(untried)}")
+        findings.fired = tried.calls
+        findings.figures = {
+            "leaks": tried.leaks,
+            "calls": tried.calls,
+            "routes": len(tried.routes),
+            "visitors": len(people),
+            "foreign_ms_median": round(median(tried.foreign) * 1000, 2),
+            "unknown_ms_median": round(median(tried.unknown) * 1000, 2),
+        }
+    return findings
+
+
+def _state(site: Site) -> list[str]:
+    return sorted(map(str, site.fleet.rows(STATE)))
+
+
+def _people(site: Site) -> list[Visitor]:
+    """Nobody of them operates anything."""
+    return [
+        site.visitor("key ann", site.key().text),
+        site.visitor("key ben", site.key().text),
+        site.visitor("token ann", site.token("ann")),
+        site.visitor("token ben", site.token("ben")),
+        site.visitor("public", site.key(public=True).text),
+    ]
+
+
+def _bound(site: Site) -> list[Visitor]:
+    """They may read quotes and nothing else; one of them operates."""
+    return [
+        site.visitor("bound", site.key(types=["quote"]).text),
+        site.visitor("bound public", site.key(types=["quote"], public=True).text),
+        site.visitor("bound operator", site.key("view", "subscribe", "operate", types=["quote"]).text),
+    ]
+
+
+def _values(site: Site, operation: Operation, sessions: list[str]) -> list[Ids]:
+    """Ids of others, each with one that nobody has. Types are not here: these callers may read all of them."""
+    if "session" in operation.parameters:
+        return [({"session": one}, {"session": str(uuid.uuid4())}) for one in sessions]
+    if operation.path.startswith("/v1/jobs/"):
+        [name] = operation.parameters
+        return [({name: job}, {name: 2**62 + job}) for job in site.fleet.jobs.values()]
+    if operation.path.startswith("/v1/queues/"):
+        [(queue,)] = site.fleet.rows("SELECT queue FROM livewell.job LIMIT 1")
+        return [({"name": queue}, {"name": "nobodys"})]
+    return []
+
+
+def _types(operation: Operation) -> list[Ids]:
+    if not operation.path.startswith(("/v1/types/", "/v1/data/")):
+        return []
+    nobodys = {"key": "AAPL", "name": NO_TYPE, "type": NO_TYPE}
+    return [({"key": key, "name": HIDDEN_TYPE, "type": HIDDEN_TYPE}, nobodys) for key in ("AAPL", "NEVER")]
+
+
+async def _try(
+    visitor: Visitor,
+    operation: Operation,
+    pairs: list[Ids],
+    tried: Tried,
+    findings: Findings,
+) -> None:
+    for theirs, nobodys in pairs:
+        there, nowhere = await visitor.call(operation, **theirs), await visitor.call(operation, **nobodys)
+        tried.routes.add(str(operation))
+        tried.calls += 1
+        tried.foreign.append(there.seconds)
+        tried.unknown.append(nowhere.seconds)
+        same = there.seen == nowhere.seen and not there.accepted
+        tried.leaks += not same
+        findings.check(
+            same,
+            f"{visitor.name}: {operation}: {there.status} {there.body[:80]!r}, for an id that nobody has {nowhere.status} {nowhere.body[:80]!r}",
+        )
+
+
+async def _lists(site: Site, people: list[Visitor], sessions: dict[str, str], tried: Tried, findings: Findings) -> None:
+    """What has no id in its path must not tell any; an id in the body opens nothing that is somebody else's."""
+    lists = [one for one in await site.operations() if not one.parameters and one.method == "GET"]
+    for visitor in [*people, *_bound(site)]:
+        secrets = {one for name, one in sessions.items() if name != visitor.name}
+        if visitor.name.startswith("bound"):
+            secrets.add(HIDDEN_TYPE)
+        for operation in lists:
+            answer = await visitor.call(operation)
+            told = [one for one in secrets if one.encode() in answer.body]
+            tried.calls += 1
+            tried.leaks += bool(told)
+            findings.check(not told, f"{visitor.name}: {operation} tells {told}")
+        for name, session in sessions.items():
+            if name == visitor.name or (name == "public" and visitor.name == "bound public"):
+                continue  # an anonymous session is of whoever knows its id: F-F7
+            answer = await visitor.ask("POST", "/v1/sessions", json={"session": session})
+            tried.calls += 1
+            tried.leaks += answer.accepted
+            findings.check(answer.status == 404, f"{visitor.name}: opened somebody else's session: {answer.status}")
+
+
+async def _crowded(
+    people: list[Visitor], sessions: dict[str, str], operations: list[Operation], tried: Tried, findings: Findings
+) -> None:
+    """At the bound of their streams."""
+    [stream] = [one for one in operations if one.path.endswith("/sessions/{session}/stream")]
+    for visitor in people:
+        for _ in range(STREAMS_MAX * (10 if visitor.name == "public" else 1) - 1):
+            await visitor.stream(await visitor.session())
+        full = await visitor.call(stream, session=await visitor.session())
+        findings.check(full.status == 429, f"{visitor.name}: one stream more than the bound was answered {full.status}")
+    for visitor in people:
+        foreign = [one for name, one in sessions.items() if name != visitor.name]
+        await _try(
+            visitor, stream, [({"session": one}, {"session": str(uuid.uuid4())}) for one in foreign], tried, findings
+        )
