@@ -196,7 +196,9 @@ function answer(counts, all) {
   if (late) return [`${late} of ${all} ${all === 1 ? "card" : "cards"} ${late === 1 ? "is" : "are"} not fresh.`, number("failing") ? "bad" : "warn"];
   if (number("waiting")) return ["Waiting for values…", "none"];
   if (!number("fresh", "unverifiable", "refreshing")) return ["There is nothing to show.", "none"];
-  return [number("unverifiable", "missing") ? "Nothing is stale." : "Everything is fresh.", "fresh"];
+  const missing = number("missing");
+  if (missing) return [`${missing} of ${all} ${all === 1 ? "card has" : "cards have"} no value.`, "none"];
+  return [number("unverifiable") ? "Nothing is stale." : "Everything is fresh.", "fresh"];
 }
 
 function banner(state, problem) {
