@@ -207,8 +207,8 @@ class Livewell:
             conninfo, self.settings, listen_conninfo=listen.get_secret_value() if listen is not None else None
         )
         await self._database.open()
-        self._enqueuer = Enqueuer(self._database)
         self._nudger = Nudger(self._database)
+        self._enqueuer = Enqueuer(self._database, self._nudger)
         self._reads = Reads(self._database, self._nudger)
         if not self._database.address.replica:
             await self._database.call("SELECT livewell.ensure_history_days(%s)", (self.settings.history_days_ahead,))
@@ -439,15 +439,8 @@ class Livewell:
         for queue in queues - self._declared:
             await self._declare(queue)
         if alike is None:
-            answers = await self._enqueuer.enqueue(requests, tx=tx)
-        else:
-            answers = await self._enqueuer.enqueue_alike(requests[0], alike, tx=tx)
-        for queue in queues:
-            if tx is None:
-                self.nudger.nudge(queue)
-            elif isinstance(tx, Transaction):
-                tx.on_commit.append(lambda queue=queue: self.nudger.nudge(queue))  # type: ignore[misc] # mypy cannot infer a lambda with a default
-        return answers
+            return await self._enqueuer.enqueue(requests, tx=tx)
+        return await self._enqueuer.enqueue_alike(requests[0], alike, tx=tx)
 
     async def _call(self, query: str, params: Sequence[Any]) -> list[Row]:
         return await self.database.call(query, params)

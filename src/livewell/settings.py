@@ -308,7 +308,10 @@ class Settings(BaseSettings):
     login_seconds: _Number = _bounded(43_200, 60, 2_592_000, "How long a login by link lasts.")
     link_seconds: _Number = _bounded(900, 10, 86_400, "How long a login link waits to be used.")
     session_requests_per_second: _Number = _bounded(
-        30, 0.1, 100_000, "Requests a second that one client may make to sessions; twice as many at once."
+        30,
+        0.1,
+        100_000,
+        "Requests a second that one client may make to sessions, twice as many at once; a body counts as one more for every kilobyte.",
     )
     read_requests_per_second: _Number = _bounded(10, 0.1, 100_000, "The same for reading through (`/v1/data`).")
     requests_per_second: _Number = _bounded(20, 0.1, 100_000, "The same for everything else, and for failed logins.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 
 import pytest
@@ -378,6 +379,38 @@ class TestLimited:
         assert answers[-1].status_code == 429
         assert int(answers[-1].headers["retry-after"]) >= 1
         assert (await quiet.post("/v1/sessions")).status_code == 201
+
+    async def test_who_asks_too_often_takes_nobodys_place(self, web: Web) -> None:
+        """How often comes before room: with every place taken the loud client still hears 429, a quiet one 503 (F-F9)."""
+        loud, quiet = web.as_key(), web.as_key()
+        for _ in range(3):
+            last = await loud.post("/v1/sessions")
+        assert last.status_code == 429
+        guard = web.application
+        places, guard._requests._free = guard._requests._free, 0
+
+        full = [(await client.post("/v1/sessions")).status_code for client in (loud, quiet)]
+        guard._requests._free = places
+
+        assert full == [429, 503]
+        assert (await quiet.post("/v1/sessions")).status_code == 201
+
+    async def test_a_large_body_costs_more_than_a_small_one_and_is_refused_unread(self, web: Web) -> None:
+        """One more for every kilobyte, up to a full bucket: it passes once, and then only after as long as that takes to fill (F-F9)."""
+        client = web.as_key()
+        web.state.buckets = Buckets({"session": 1, "read": 1, "other": 1})
+        large = b'{"subscriptions": [' + b" " * 2000
+        path = f"/v1/sessions/{uuid.uuid4()}/subscriptions"
+
+        async def dripped() -> AsyncIterator[bytes]:
+            yield b"{"
+
+        first = await client.put(path, content=large)
+        second = await client.put(path, content=large)
+        unknown = await web.as_key().put(path, content=dripped())
+
+        assert (first.status_code, second.status_code, unknown.status_code) == (400, 429, 400)
+        assert 1 <= int(second.headers["retry-after"]) <= 3
 
     async def test_failed_logins_are_counted_and_lock_nobody_out_who_is_known(self, web: Web) -> None:
         """Guessing ends; a key that was good a moment ago still is."""

@@ -11,12 +11,14 @@ import json
 import random
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from livewell.db import Database, Row, Transaction
 from livewell.db.database import Foreign
 from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption
 from livewell.model import Answer, Enqueued, Policy
+from livewell.queue.nudge import Nudger
 
 _ENQUEUE = "SELECT * FROM livewell.enqueue_jobs(%s::jsonb, %s)"
 _PLAIN = "SELECT livewell.enqueue_plain(%s, %s, %s::bigint[], %s::jsonb, %s, %s, %s, %s, %s, %s)"
@@ -133,8 +135,9 @@ def _encodable(text: str) -> bool:
 class Enqueuer:
     """Holds the reserved ids of one client process."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, nudger: Nudger) -> None:
         self._database = database
+        self._nudger = nudger
         # For single jobs, one after the other: past the pool a call takes 70 µs less. While it is busy they go through the pool.
         self._link = database.link()
         self._next = 0
@@ -154,8 +157,11 @@ class Enqueuer:
         # Whoever brings ids may have sent them before.
         again = any(request.id is not None for request in requests)
         if tx is None:
-            return await self._on_our_own(ids, requests, again=again)
-        return await self._in_transaction(ids, requests, tx, again=again)
+            answers = await self._on_our_own(ids, requests, again=again)
+        else:
+            answers = await self._in_transaction(ids, requests, tx, again=again)
+        self._nudge({request.queue for request in requests}, tx)
+        return answers
 
     async def enqueue_alike(
         self, one: Request, alike: Alike, *, tx: Transaction | Foreign | None = None
@@ -165,21 +171,37 @@ class Enqueuer:
         one.check()
         ids = await self._ids(alike.n)
         await self._enqueue_plain(one, ids, alike.payloads, tx, tries=_TRIES)
+        self._nudge({one.queue}, tx)
         return [Enqueued(Answer.INSERTED, job_id) for job_id in ids]
 
     async def _enqueue_one(self, one: Request) -> Enqueued:
         [job_id] = await self._ids(1)
         if self._link.busy:
             await self._enqueue_plain(one, [job_id], f"[{one.payload}]", None, tries=_TRIES)
+            self._nudger.nudge(one.queue)
             return Enqueued(Answer.INSERTED, job_id)
         attempts = None if one.max_attempts is None else str(one.max_attempts)
         params = (one.queue, one.kind, str(job_id), one.payload, str(one.lane), str(one.priority), attempts)
+        nudge = self._nudger.ride(one.queue) if self._link.takes_riders else None
         try:
-            await self._link.ask(_ONE, params)
+            await self._link.ask(_ONE, params, then=nudge)
         except (DatabaseUnavailable, DatabaseConflict):
+            nudge = None
             await _pause(_TRIES - 1)
             await self._enqueue_plain(one, [job_id], f"[{one.payload}]", None, tries=_TRIES - 1)
+        if nudge is None:
+            self._nudger.nudge(one.queue)
+        else:
+            self._nudger.tell(one.queue)
         return Enqueued(Answer.INSERTED, job_id)
+
+    def _nudge(self, queues: set[str], tx: Transaction | Foreign | None) -> None:
+        """After the commit; nobody tells us of a foreign one, so its jobs wait for the next poll."""
+        for queue in queues:
+            if tx is None:
+                self._nudger.nudge(queue)
+            elif isinstance(tx, Transaction):
+                tx.on_commit.append(partial(self._nudger.nudge, queue))
 
     async def _enqueue_plain(
         self, one: Request, ids: Sequence[int], payloads: str, tx: Transaction | Foreign | None, *, tries: int

@@ -2,7 +2,8 @@
 
 A NOTIFY inside a writer's transaction takes a lock over the whole cluster until after its commit: 10,852 became 3,406 transactions a second at 32 clients. So a
 nudge is sent after the commit, on a connection of its own: the first of a name at once (leading edge), then at most one per name and interval. Names do not wait for each other: a
-value that is stored a few milliseconds after its job was queued would otherwise be seen an interval later.
+value that is stored a few milliseconds after its job was queued would otherwise be seen an interval later. The first may also ride along with the statement that it is about, on that one's connection:
+the server sends it right after the commit, a round trip sooner.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from livewell.db import Database
-from livewell.db.connection import as_array
+from livewell.db.connection import Statement, as_array
 from livewell.db.listen import CHANNEL
 from livewell.errors import DatabaseError
 
@@ -44,10 +45,22 @@ class Nudger:
         """Stop calling it."""
         self._local.remove(listener)
 
-    def nudge(self, name: str) -> None:
-        """Something changed under this name: a queue, or `cancel`. Returns at once; a lost nudge only costs a poll interval."""
+    def ride(self, name: str) -> Statement | None:
+        """The statement that nudges, for the caller to send behind a commit; None while the name rests: then nudge() as always."""
+        now = time.monotonic()
+        if name in self._waiting or self._resting.get(name, now) > now:
+            return None
+        self._resting[name] = now + self._interval_seconds
+        return _NOTIFY, (CHANNEL, as_array([name]))
+
+    def tell(self, name: str) -> None:
+        """Call those who listen in our own process."""
         for listener in self._local:
             listener(name)
+
+    def nudge(self, name: str) -> None:
+        """Something changed under this name: a queue, or `cancel`. Returns at once; a lost nudge only costs a poll interval."""
+        self.tell(name)
         self._waiting.add(name)
         if name not in self._resting:
             self._more.set()

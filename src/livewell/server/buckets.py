@@ -1,6 +1,8 @@
 """How often one client may ask: a token bucket per client and kind of request, in this process.
 
-full ──request──▶ one less ──time──▶ full          empty ──request──▶ refused, with the seconds until the next
+full ──request──▶ less by its cost ──time──▶ full          not enough ──request──▶ refused, with the seconds until there is
+
+What a request costs is known before its body is read: one, and one more for every kilobyte of it. A thousand keys thus cost forty times as much as one.
 
 The buckets are bounded: the client that was seen longest ago is forgotten first, and begins again with a full one.
 """
@@ -47,9 +49,10 @@ class Buckets:
         )
 
     def take(self, client: str, kind: Kind, n: float = 1.0) -> float:
-        """Take n tokens: 0 when there were, else the seconds until there will be."""
+        """Take n tokens, or all that a full bucket has: 0 when there were, else the seconds until there will be."""
         rate = self._rates[kind]
         most = max(1.0, rate * BURST_SECONDS)
+        n = min(n, most)
         now = self._clock()
         level, then = self._levels.pop((client, kind), (most, now))
         level = min(most, level + (now - then) * rate)

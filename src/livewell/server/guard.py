@@ -1,14 +1,16 @@
 """What every request passes before any route sees it, in this order:
 
-host ──▶ preflight of another origin ──▶ size ──▶ room ──▶ who (below /v1) ──▶ how often ──▶ route
+host ──▶ preflight of another origin ──▶ size ──▶ who (below /v1) ──▶ how often ──▶ room ──▶ route
 
-Written against ASGI itself: nothing here holds an answer back, so streams pass through. Everything below /v1 needs a caller unless it is in OPEN; a route cannot forget to ask.
+How often comes before room: whoever asks too often is told so and takes nobody's place. To find out who a stranger is costs a query, so there is a room for that too. Written against ASGI itself: nothing here holds an answer back, so streams pass through. Everything below /v1 needs a caller unless it is in OPEN; a route cannot forget to ask.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
+from contextlib import nullcontext
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -28,6 +30,9 @@ _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?")
 _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _BODY_SECONDS = 30.0
+_STRANGERS_MAX = (
+    2000  # callers looked up at once: after a restart all streams come back together, each with a key of its own
+)
 
 
 class Guard:
@@ -39,7 +44,8 @@ class Guard:
         self._settings = state.settings
         self._hosts = frozenset({*_LOCAL, *state.settings.hosts})
         self._origins = frozenset(state.settings.origins)
-        self._working = 0
+        self._strangers = _Room(_STRANGERS_MAX)
+        self._requests = _Room(state.settings.requests_max)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -63,16 +69,10 @@ class Guard:
             await busy().response()(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """A stream is not counted here: it has bounds of its own."""
-        streams = scope["path"].endswith("/stream")
-        if not streams and self._working >= self._settings.requests_max:
-            raise busy("The server has as many requests as it may have at once.")
-        self._working += not streams
-        try:
-            await self._identify(scope, headers)
+        """A stream takes no place here: it has bounds of its own."""
+        await self._identify(scope, headers)
+        with nullcontext() if scope["path"].endswith("/stream") else self._requests:
             await self._app(scope, receive, send)
-        finally:
-            self._working -= not streams
 
     async def _identify(self, scope: Scope, headers: Headers) -> None:
         path: str = scope["path"]
@@ -80,23 +80,20 @@ class Guard:
         if not path.startswith(API):
             return  # health, pages and what they are made of: nothing that costs the database anything
         if path in OPEN:
-            self._count(f"address:{address}", "other")
+            self._state.count(f"address:{address}", "other", _cost(headers))
             return
+        known = self._state.auth.remembers(headers)
         strange = f"strange:{address}"
-        if self._state.buckets.empty(strange, "other") and not self._state.auth.remembers(headers):
+        if not known and self._state.buckets.empty(strange, "other"):
             raise too_many("Too many failed logins from this address.", seconds=1.0)
-        try:
-            caller = await self._state.auth.caller(headers, scope["method"], address)
-        except Problem:
-            self._state.buckets.take(strange, "other")
-            raise
-        self._count(caller.client, _kind(path))
+        with nullcontext() if known else self._strangers:
+            try:
+                caller = await self._state.auth.caller(headers, scope["method"], address)
+            except Problem:
+                self._state.buckets.take(strange, "other")
+                raise
+        self._state.count(caller.client, _kind(path), _cost(headers))
         scope.setdefault("state", {})["caller"] = caller
-
-    def _count(self, client: str, kind: Kind) -> None:
-        wait = self._state.buckets.take(client, kind)
-        if wait > 0:
-            raise too_many("Too many requests; wait as long as Retry-After says.", seconds=wait)
 
     def _check_host(self, headers: Headers) -> None:
         """A page of another name that points to this address (DNS rebinding) must not reach us."""
@@ -116,9 +113,31 @@ class Guard:
             )
 
 
+class _Room:
+    """For so many at once; who finds it full is sent away."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+
+    def __enter__(self) -> None:
+        if self._free <= 0:
+            raise busy("The server has as many requests as it may have at once.")
+        self._free -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._free += 1
+
+
 def _kind(path: str) -> Kind:
     part = path[len(API) :].partition("/")[0]
     return "session" if part == "sessions" else "read" if part == "data" else "other"
+
+
+def _cost(headers: Headers) -> float:
+    """In tokens: one, and one for every kilobyte that is to come; a body of unknown length costs whatever there is."""
+    if "transfer-encoding" in headers:
+        return math.inf
+    return 1 + int(headers.get("content-length", "0")) // 1024
 
 
 def _is_preflight(scope: Scope, headers: Headers) -> bool:

@@ -17,9 +17,10 @@ from livewell.refresh.reads import Reads
 from livewell.refresh.sessions import Sessions
 from livewell.refresh.viewers import Viewers
 from livewell.server.auth import Auth
-from livewell.server.buckets import Buckets
+from livewell.server.buckets import Buckets, Kind
 from livewell.server.keys import Keys
 from livewell.server.pools import Addresses, Pools
+from livewell.server.problems import too_many
 from livewell.server.streams import Streams
 from livewell.server.tokens import Tokens
 from livewell.server.waits import Waits
@@ -71,6 +72,12 @@ class State:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def count(self, client: str, kind: Kind, n: float) -> None:
+        """Take n of what a client may ask for, or say when there will be as much."""
+        wait = self.buckets.take(client, kind, n)
+        if wait > 0:
+            raise too_many("Too many requests; wait as long as Retry-After says.", seconds=wait)
 
     @property
     def nudger(self) -> Nudger:
