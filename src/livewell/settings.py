@@ -244,6 +244,7 @@ class Settings(BaseSettings):
     history_days_ahead: _Whole = _bounded(14, 2, 60, "How many days of history partitions are made in advance.")
     dead_days: _Whole = _bounded(30, 30, 3650, "How long dead letters are kept; never reduced below 30 days.")
     stat_days: _Whole = _bounded(30, 1, 365, "How long statistics are kept.")
+    run_days: _Whole = _bounded(30, 30, 3650, "How long the runs of schedules are kept; never reduced below 30 days.")
     progress_seconds: _Number = _bounded(1, 0.05, 60, "A job's progress is written at most this often.")
     stat_seconds: _Number = _bounded(10, 0.1, 300, "How often a worker writes its statistics.")
     nudge_ms: _Number = _bounded(20, 1, 1000, "At most one nudge per channel in this time.")

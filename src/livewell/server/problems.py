@@ -25,6 +25,7 @@ from livewell.errors import (
     JobNotFound,
     LivewellError,
     UnknownQueue,
+    UnknownSchedule,
     UnknownType,
 )
 from livewell.server.wire import encode
@@ -153,7 +154,7 @@ async def _http(_: Request, error: Exception) -> Response:
 
 
 _CALLERS: Sequence[type[LivewellError]] = (InvalidOption, InvalidPayload)
-_ABSENT: Sequence[type[LivewellError]] = (UnknownType, UnknownQueue, JobNotFound)
+_ABSENT: Sequence[type[LivewellError]] = (UnknownType, UnknownQueue, UnknownSchedule, JobNotFound)
 
 
 async def _ours(request: Request, error: Exception) -> Response:

@@ -63,6 +63,7 @@ class Worker:
         on_hang: Callable[[], None] | None = None,
         beside: Sequence[Callable[[], Awaitable[None]]] = (),
         hear: Callable[[str], None] | None = None,
+        settle: Callable[[float, asyncio.Event], Awaitable[None]] | None = None,
     ) -> None:
         if not queues:
             raise LivewellError("a worker needs at least one queue; the app declares none")
@@ -72,6 +73,7 @@ class Worker:
         self._queues = list(queues)
         self._hear = hear  # told every nudge that the listener hears
         self._beside = beside  # what else runs while it works, until its handlers have ended
+        self._settle = settle  # what else is given the grace when it stops, with the event that ends it
         self._names, self._patterns = divide(queues)
         self._nudger = nudger
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
@@ -322,7 +324,10 @@ class Worker:
         while holding.buffer:
             held = holding.buffer.popleft()
             self._exchange.result(held, Released("the worker stopped before it started"))
-        await self._slots.settle(self._settings.grace_seconds, self._hurry)
+        settling = [self._slots.settle(self._settings.grace_seconds, self._hurry)]
+        if self._settle is not None:
+            settling.append(_wait_for(lambda: self._settle(self._settings.grace_seconds, self._hurry)))
+        await asyncio.gather(*settling)
         for held in list(holding.running.values()):
             held.stop(StopReason.SHUTDOWN)
         await self._slots.settle(_SHUTDOWN_SECONDS)
