@@ -468,7 +468,7 @@ class Livewell:
             tasks,
             queues=chosen,
             beside=beside,
-            hear=lambda heard: [listener(heard) for listener in hear] and None,
+            hear=lambda heard: _tell(hear, heard),
             settle=scheduler.settle,
             nudger=self.nudger,
             slots=slots,
@@ -531,6 +531,11 @@ class Livewell:
                 ),
             )
             self._declared.add(name)
+
+
+def _tell(listeners: Sequence[Callable[[str], None]], heard: str) -> None:
+    for listener in listeners:
+        listener(heard)
 
 
 def database_address(settings: Settings) -> str:

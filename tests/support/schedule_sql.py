@@ -76,14 +76,12 @@ class ScheduleSession(QueueSession):
         )[0]
         return {"answer": answer, "run": run, "fence": fence, "wait": wait}
 
-    def finish(
-        self, begun: dict[str, Any], *, ok: bool = True, error: str | None = None, rows: int | None = None
-    ) -> bool:
+    def end(self, begun: dict[str, Any], *, ok: bool = True, error: str | None = None, rows: int | None = None) -> bool:
         return bool(
             self.value("SELECT livewell.finish_run(%s, %s, %s, %s, %s)", begun["run"], begun["fence"], ok, error, rows)
         )
 
-    def renew(self, begun: dict[str, Any], lease: float = 60) -> bool:
+    def keep(self, begun: dict[str, Any], lease: float = 60) -> bool:
         return bool(
             self.value("SELECT livewell.renew_run(%s, %s, %s)", begun["run"], begun["fence"], timedelta(seconds=lease))
         )

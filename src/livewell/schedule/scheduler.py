@@ -209,7 +209,7 @@ class Scheduler:
         answer, run_id, fence, wait_seconds = row
         self.counts[answer] += 1
         if answer == "waiting":
-            wait = min(max(wait_seconds, 0.01), _AGAIN_SECONDS)
+            wait = min(max(float(wait_seconds), 0.01), _AGAIN_SECONDS)
             self._again[name] = time.monotonic() + wait
             return wait
         if answer == "begun":

@@ -28,7 +28,7 @@ Kind = Literal["cron", "interval", "once"]
 CRON_CHARS_MAX = 100
 CATCH_UP_MAX = 100  # slots that missed="all" runs after an outage: the latest ones
 ON_TIME = timedelta(minutes=1)  # so late, and less than its gap, a slot has not been missed
-_STEPS_MAX = 10_000  # of a cron text, one after another: 0.1 s; who was away for longer is told "at least so many"
+_STEPS_MAX = 2_000  # of a cron text, one after another: 60 ms; who was away for longer is told "at least so many"
 _SILENCE_MAX = timedelta(days=400)
 _FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
 

@@ -324,10 +324,9 @@ class Worker:
         while holding.buffer:
             held = holding.buffer.popleft()
             self._exchange.result(held, Released("the worker stopped before it started"))
-        settling = [self._slots.settle(self._settings.grace_seconds, self._hurry)]
-        if self._settle is not None:
-            settling.append(_wait_for(lambda: self._settle(self._settings.grace_seconds, self._hurry)))
-        await asyncio.gather(*settling)
+        grace, settle = self._settings.grace_seconds, self._settle
+        others = [] if settle is None else [settle(grace, self._hurry)]
+        await asyncio.gather(self._slots.settle(grace, self._hurry), *others)
         for held in list(holding.running.values()):
             held.stop(StopReason.SHUTDOWN)
         await self._slots.settle(_SHUTDOWN_SECONDS)
