@@ -38,6 +38,7 @@ from livewell.refresh.reading import Reading
 from livewell.refresh.reads import Reads
 from livewell.refresh.record import Fetched
 from livewell.refresh.request import Request as RefreshRequest
+from livewell.refresh.sweeping import sweeping
 from livewell.refresh.validate import Transform
 from livewell.schedule.admin import ScheduleAdmin
 from livewell.schedule.definition import Duty, ScheduleDefinition
@@ -447,15 +448,17 @@ class Livewell:
 
         chosen = list(queues or [*sorted({definition.policy.queue for definition in self.tasks.values()}), QUEUES])
         holder = name or f"{socket.gethostname()}:{os.getpid()}"
+        refreshes = any(queue.startswith("refresh.") or queue == "*" for queue in chosen)
+        duties = self._duties(refreshes=refreshes)
         scheduler = Scheduler(
             self.database,
             self.nudger,
-            [*self.schedules.values(), *(duty.definition() for duty in self.duties())],
+            [*self.schedules.values(), *(duty.definition() for duty in duties)],
             holder=holder,
         )
         tasks, beside = self.tasks, [scheduler.run]
         hear = [scheduler.wake]
-        if any(queue.startswith("refresh.") or queue == "*" for queue in chosen):
+        if refreshes:
             refresher = Refresher(
                 self.database, self.nudger, outbound=Outbound.from_settings(self.settings), transforms=self._transforms
             )
@@ -476,9 +479,9 @@ class Livewell:
             on_hang=on_hang,
         )
 
-    def duties(self) -> list[Duty]:
-        """What Livewell does itself by the clock, wherever a worker runs."""
-        return [housekeeping(self.database)]
+    def _duties(self, *, refreshes: bool) -> list[Duty]:
+        """What Livewell does itself by the clock, in whichever worker comes first."""
+        return [housekeeping(self.database), *([sweeping(self.database)] if refreshes else [])]
 
     async def work(self, *, queues: Sequence[str] | None = None, slots: int | None = None) -> None:
         """Be a worker until cancelled; then finish or hand back what is held."""

@@ -24,7 +24,7 @@ from livewell.server.problems import Problem, busy, too_many
 from livewell.server.state import State
 
 API = "/v1/"
-HEALTH = frozenset({"/healthz", "/readyz"})
+HEALTH = frozenset({"/healthz", "/readyz", "/health/schedules"})
 OPEN = frozenset({"/v1/openapi.json", "/v1/login"})  # below /v1, and without a caller
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?")

@@ -16,9 +16,11 @@ from livewell.refresh.admin import TypeAdmin
 from livewell.refresh.reads import Reads
 from livewell.refresh.sessions import Sessions
 from livewell.refresh.viewers import Viewers
+from livewell.schedule.admin import ScheduleAdmin
 from livewell.server.auth import Auth
 from livewell.server.buckets import Buckets, Kind
 from livewell.server.keys import Keys
+from livewell.server.lateness import Lateness
 from livewell.server.pools import Addresses, Pools
 from livewell.server.problems import too_many
 from livewell.server.streams import Streams
@@ -39,6 +41,7 @@ class State:
         self.stopping = asyncio.Event()
         self.streams = Streams(settings, self.auth, self.stopping)
         self.progress = JobProgress(self.pools.operate)
+        self.lateness = Lateness(self.pools.hub)
         self._nudger: Nudger | None = None
         self._reads: Reads | None = None
         self._sessions: Sessions | None = None
@@ -116,3 +119,8 @@ class State:
     def queues(self) -> QueueAdmin:
         """Jobs and queues, as livewell_operate."""
         return QueueAdmin(self.pools.operate, self.nudger)
+
+    @property
+    def schedules(self) -> ScheduleAdmin:
+        """Schedules and their runs, as livewell_operate."""
+        return ScheduleAdmin(self.pools.operate, self.nudger)

@@ -1,17 +1,19 @@
 """Routes, one file per capability. What is served stands in ROUTERS, and nowhere else."""
 
 from livewell.server import pages
-from livewell.server.routes import data, health, job_stream, jobs, login, types, viewers
+from livewell.server.routes import data, health, job_stream, jobs, login, schedules, types, viewers
 
 __all__ = ["ROUTERS"]
 
 ROUTERS = (
     health.router,
+    schedules.health,
     login.router,
     viewers.router,
     data.router,
     types.router,
     jobs.router,
     job_stream.router,
+    schedules.router,
     pages.router,
 )
