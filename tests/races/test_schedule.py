@@ -127,7 +127,7 @@ async def test_an_end_without_a_fence_would_be_believed_too_late(schedule: Sched
         schedule.reset()
         begun = schedule.begin("old", lease=0.5)
         schedule.advance(1)
-        return schedule.end(begun)
+        return schedule.close_run(begun)
 
     assert not await late()
     with variant(queue_dsn, "finish_run", NO_FENCE):

@@ -8,7 +8,16 @@ import pytest
 
 from livewell import Settings
 from tests.schedule.stage import Stage
+from tests.support.http import logins
 from tests.support.schedule_sql import ScheduleSession
+
+
+@pytest.fixture(scope="session")
+def server_logins(livewell_server: str, livewell_template: str) -> Iterator[dict[str, tuple[str, str]]]:
+    """Logins of the server's roles."""
+    assert livewell_template  # the roles come with it
+    with logins(livewell_server) as made:
+        yield made
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ async def test_slots_missed_while_nobody_was_here_follow_the_policy(stage: Stage
     app, ran = Livewell(Settings()), list[tuple[str, datetime]]()
     for policy in ("skip", "once", "all"):
 
-        @app.schedule(every="10m", missed=policy, name=policy)  # type: ignore[arg-type] # as a parameter
+        @app.schedule(every="10m", missed=policy, name=policy)
         async def handler(run: Run) -> None:
             ran.append((run.schedule, run.due_at))
 
@@ -223,7 +223,7 @@ async def test_a_stop_gives_handlers_their_grace_and_releases_the_lease(stage: S
     asyncio.get_running_loop().call_later(0.05, done.set)
     await stage.stop(scheduler, grace=0.5)
 
-    ended = dict(
+    ended: dict[str, str] = dict(
         stage.rows.rows("SELECT schedule, coalesce(error, state::text) FROM livewell.run WHERE fence IS NOT NULL")
     )
     assert ended == {"quick": "succeeded", "slow": "the worker was stopped before it ended"}

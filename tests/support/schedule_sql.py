@@ -76,7 +76,9 @@ class ScheduleSession(QueueSession):
         )[0]
         return {"answer": answer, "run": run, "fence": fence, "wait": wait}
 
-    def end(self, begun: dict[str, Any], *, ok: bool = True, error: str | None = None, rows: int | None = None) -> bool:
+    def close_run(
+        self, begun: dict[str, Any], *, ok: bool = True, error: str | None = None, rows: int | None = None
+    ) -> bool:
         return bool(
             self.value("SELECT livewell.finish_run(%s, %s, %s, %s, %s)", begun["run"], begun["fence"], ok, error, rows)
         )

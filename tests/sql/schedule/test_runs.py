@@ -23,9 +23,9 @@ def test_a_slot_runs_once_and_the_next_one_follows(schedule: ScheduleSession) ->
 
 def test_a_run_ends_by_its_fence_with_rows_or_an_error(schedule: ScheduleSession) -> None:
     """Succeeded with the rows affected, failed with the error, its secrets hidden (S2)."""
-    schedule.end(schedule.begin(), rows=7)
+    schedule.close_run(schedule.begin(), rows=7)
     schedule.advance(60)
-    schedule.end(schedule.begin(), ok=False, error="no answer from postgres://me:hunter2@db/x")
+    schedule.close_run(schedule.begin(), ok=False, error="no answer from postgres://me:hunter2@db/x")
 
     assert schedule.runs("state::text", "rows_affected", "error") == [
         ("succeeded", 7, None),
@@ -37,7 +37,7 @@ def test_the_end_may_be_said_twice(schedule: ScheduleSession) -> None:
     """After an unknown answer the caller asks again, and nothing changes."""
     begun = schedule.begin()
 
-    assert [schedule.end(begun), schedule.end(begun)] == [True, True]
+    assert [schedule.close_run(begun), schedule.close_run(begun)] == [True, True]
     assert schedule.runs() == [("succeeded", None)]
 
 
@@ -45,13 +45,13 @@ def test_a_frozen_holder_can_neither_finish_nor_renew_an_old_term(schedule: Sche
     """Its lease ran out; before anybody takes it, and after (R21)."""
     old = schedule.begin("frozen", lease=5)
     schedule.advance(61)
-    assert [schedule.keep(old), schedule.end(old)] == [False, False]
+    assert [schedule.keep(old), schedule.close_run(old)] == [False, False]
     new = schedule.begin("b")
 
     assert new["answer"] == "begun"
     assert new["fence"] > old["fence"]
-    assert [schedule.keep(old), schedule.end(old)] == [False, False]
-    assert schedule.end(new)
+    assert [schedule.keep(old), schedule.close_run(old)] == [False, False]
+    assert schedule.close_run(new)
     assert schedule.runs("state::text", "holder") == [("crashed", "frozen"), ("succeeded", "b")]
 
 
@@ -78,7 +78,7 @@ def test_a_handler_that_takes_longer_keeps_its_lease_until_its_timeout(schedule:
         kept += 1
 
     assert 10 <= kept <= 14
-    assert not schedule.end(begun)
+    assert not schedule.close_run(begun)
 
 
 @pytest.mark.parametrize("policy", ["skip", "once"])
@@ -90,7 +90,7 @@ def test_a_slot_that_comes_while_the_last_run_still_runs_is_skipped(schedule: Sc
     for _ in range(3):
         schedule.advance(60)
         answers.append(schedule.begin("b")["answer"])
-    schedule.end(begun)
+    schedule.close_run(begun)
     schedule.advance(60)
     answers.append(schedule.begin("b")["answer"])
 
@@ -108,7 +108,7 @@ def test_who_catches_up_waits_for_the_last_run(schedule: ScheduleSession) -> Non
     begun = schedule.begin(lease=90)
     schedule.advance(60)
     due, waiting = schedule.due(), schedule.begin("b")
-    schedule.end(begun)
+    schedule.close_run(begun)
 
     assert waiting["answer"] == "waiting"
     assert 0 < waiting["wait"] <= 30
@@ -156,7 +156,7 @@ def test_a_paused_schedule_skips_its_slots_and_goes_on_when_resumed(schedule: Sc
 
 def test_nothing_begins_before_it_is_due_by_the_databases_clock(schedule: ScheduleSession) -> None:
     """Whatever a caller's own clock says (F-C1)."""
-    schedule.end(schedule.begin())
+    schedule.close_run(schedule.begin())
     due = schedule.due()
     early = schedule.rows(BEGIN, NAME, "early", due, due, due + MINUTE, MINUTE, 0, None, MINUTE)[0][0]
 
@@ -178,7 +178,7 @@ def test_a_plan_that_would_go_back_is_refused(schedule: ScheduleSession, slot: i
 def test_a_clock_that_is_set_back_runs_no_slot_twice(schedule: ScheduleSession) -> None:
     """The next slot is simply further away (F-C3)."""
     schedule.freeze()
-    schedule.end(schedule.begin())
+    schedule.close_run(schedule.begin())
     due = schedule.due()
     schedule.advance(-600)
 
@@ -192,7 +192,7 @@ def test_a_clock_that_is_set_back_runs_no_slot_twice(schedule: ScheduleSession) 
 
 def test_a_run_that_was_asked_for_comes_beside_the_slots(schedule: ScheduleSession) -> None:
     """Once, also when it was asked for twice; also of a schedule that is paused; and it moves no slot (S5)."""
-    schedule.end(schedule.begin())
+    schedule.close_run(schedule.begin())
     due = schedule.due()
     schedule.rows("SELECT livewell.pause_schedule(%s, true)", NAME)
     assert [schedule.value("SELECT livewell.ask_run(%s)", NAME) for _ in range(2)] == ["asked", "asked"]
@@ -200,7 +200,7 @@ def test_a_run_that_was_asked_for_comes_beside_the_slots(schedule: ScheduleSessi
     [(answer, run, fence)] = schedule.rows(asked, NAME)
 
     assert answer == "begun"
-    assert schedule.end({"run": run, "fence": fence})
+    assert schedule.close_run({"run": run, "fence": fence})
     assert schedule.rows(asked, NAME)[0][0] == "moved"
     assert schedule.due() == due
     assert schedule.runs("state::text", "asked") == [("succeeded", False), ("succeeded", True)]
@@ -263,7 +263,7 @@ def test_bounds_are_kept_by_the_database(schedule: ScheduleSession) -> None:
 
 def test_runs_are_kept_thirty_days_and_what_runs_stays(schedule: ScheduleSession) -> None:
     """Whatever the setting says (S2)."""
-    schedule.end(schedule.begin())
+    schedule.close_run(schedule.begin())
     schedule.every("held")
     schedule.begin(name="held", lease=3600)
     schedule.advance(29 * 86400)
@@ -279,7 +279,7 @@ def test_what_is_late_is_named_after_two_intervals_and_a_minute(schedule: Schedu
     assert schedule.late() == ["schedule.loop"]
     schedule.freeze()
     schedule.tick()
-    schedule.end(schedule.begin())
+    schedule.close_run(schedule.begin())
     schedule.rows("SELECT livewell.record_pulse('refresh.due', 'a', interval '5 seconds', 10, 3)")
     told: list[list[str]] = []
     for seconds in (0, 60, 9, 2, 108, 2):  # the last run was at 0; the slot after it is due at 60
@@ -300,7 +300,7 @@ def test_what_is_late_is_named_after_two_intervals_and_a_minute(schedule: Schedu
 
 def test_a_schedule_that_nobody_has_any_more_is_marked_and_can_be_removed(schedule: ScheduleSession) -> None:
     """Not while somebody has it; its history stays."""
-    schedule.end(schedule.begin())
+    schedule.close_run(schedule.begin())
     assert schedule.value("SELECT livewell.remove_schedule(%s)", NAME) == "in use"
     schedule.advance(61)
     state = "SELECT state FROM livewell.list_schedules() WHERE name = %s"
@@ -318,7 +318,7 @@ def test_the_history_is_read_in_pages_newest_first(schedule: ScheduleSession) ->
     """Of all, and of one (S5)."""
     schedule.every("other")
     for name in (NAME, "other", NAME):
-        schedule.end(schedule.begin(name=name))
+        schedule.close_run(schedule.begin(name=name))
         schedule.advance(60)
     ids = schedule.column("SELECT id FROM livewell.run ORDER BY id DESC")
     page = "SELECT id FROM livewell.list_runs(%s, %s, 2)"
