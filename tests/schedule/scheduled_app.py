@@ -1,6 +1,6 @@
 """The app of worker processes in the scheduler's tests and faults: `livewell worker tests.schedule.scheduled_app:app`.
 
-LIVEWELL_TEST_LOG        where runs append `start|end SLOT PID`, the slot in microseconds since 1970
+LIVEWELL_TEST_LOG        where runs append `start|end SLOT PID AT`: the slot in microseconds since 1970, the monotonic clock in seconds
 LIVEWELL_TEST_EVERY      the interval of `tick` (50 ms), which catches up with all its slots
 LIVEWELL_TEST_HOLD       a file: while it exists, runs do not end
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 from livewell import Livewell
@@ -24,7 +25,7 @@ _log = AppendLog(Path(os.environ[LOG])) if LOG in os.environ else None
 def note(event: str, run: Run) -> None:
     """One line, whole, whoever else writes."""
     assert _log is not None
-    _log.append(f"{event} {round(run.due_at.timestamp() * 1_000_000)} {os.getpid()}")
+    _log.append(f"{event} {round(run.due_at.timestamp() * 1_000_000)} {os.getpid()} {time.monotonic():.6f}")
 
 
 @app.schedule(every=os.environ.get(EVERY, "50ms"), missed="all", timeout="60s")

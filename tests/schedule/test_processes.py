@@ -54,7 +54,7 @@ class Field:
     def lines(self, event: str) -> list[tuple[int, int]]:
         """(slot, pid) of what handlers said."""
         words = [line.split() for line in AppendLog(self.log).read()]
-        return [(int(slot), int(pid)) for what, slot, pid in words if what == event]
+        return [(int(slot), int(pid)) for what, slot, pid, _ in words if what == event]
 
     def livewell(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command to its end."""

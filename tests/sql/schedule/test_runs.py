@@ -326,3 +326,29 @@ def test_the_history_is_read_in_pages_newest_first(schedule: ScheduleSession) ->
     assert schedule.column(page, None, None) == ids[:2]
     assert schedule.column(page, None, ids[1]) == ids[2:]
     assert schedule.column(page, NAME, None) == [ids[0], ids[2]]
+
+
+def test_every_role_has_the_rights_it_needs(schedule: ScheduleSession) -> None:
+    """A worker declares, ticks, begins, renews, ends and prunes; an operator asks, pauses, lists and removes; the hub knows what is late."""
+    try:
+        schedule.rows("SET ROLE livewell_worker")
+        schedule.every("by_worker")
+        schedule.tick("by_worker")
+        begun = schedule.begin(name="by_worker")
+        assert [schedule.keep(begun), schedule.close_run(begun, error=None)] == [True, True]
+        schedule.rows("SELECT livewell.prune_runs(30, 10), livewell.record_pulse('x', 'y', interval '1 second', 1, 1)")
+        schedule.rows("SET ROLE livewell_operate")
+        assert schedule.value("SELECT livewell.ask_run('by_worker')") == "asked"
+        assert schedule.value("SELECT livewell.pause_schedule('by_worker', true)")
+        assert schedule.rows("SELECT * FROM livewell.list_schedules()")
+        assert schedule.rows("SELECT * FROM livewell.list_runs(NULL, NULL, 10)")
+        schedule.rows("RESET ROLE")
+        schedule.advance(120)
+        schedule.rows("SET ROLE livewell_operate")
+        assert schedule.value("SELECT livewell.remove_schedule('by_worker')") == "removed"
+        schedule.rows("SET ROLE livewell_hub")
+        assert "schedule.loop" in schedule.late()
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            schedule.rows("SELECT * FROM livewell.run")
+    finally:
+        schedule.rows("RESET ROLE")
