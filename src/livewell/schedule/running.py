@@ -34,7 +34,7 @@ _RENEW = "SELECT livewell.renew_run(%s, %s, %s)"
 _FINISH = "SELECT livewell.finish_run(%s, %s, %s, %s, %s)"
 _MARGIN = 0.2  # of the lease: what we stop trusting early
 _THIRD = 1 / 3
-_CANCEL_SECONDS = 5.0  # for a cancelled handler to clean up
+_CANCEL_SECONDS = 2.0  # for a cancelled handler to clean up
 _ROWS_MAX = 2**63 - 1
 
 Ended = Literal["succeeded", "failed", "lost"]

@@ -43,7 +43,7 @@ _WARNINGS_MAX = 100
 _THREADS_MAX = 32  # for plain handlers
 _AGAIN_SECONDS = 0.2  # until a slot that waits for the run before it is looked at again
 _LEASE_SECONDS_MAX = 3600.0
-_STOP_SECONDS = 6.0  # for handlers that were cancelled, and for their ends to be written
+_STOP_SECONDS = 3.0  # for handlers that were cancelled, and for their ends to be written
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 The oracle is the log of the handlers. Each slot begins once, none is left out (the schedule catches up with all), and from the freeze to the next slot it takes no longer than the lease. Thawed, the old term can
 neither renew nor end its run: that stays crashed.
 
-Can it fail? Yes: with finish_run without its fence the frozen run is called succeeded after all; with a lease that nobody looks at (take_run) the other begins beside it at once, which the run row shows.
+Can it fail? The functions can: tests/races/test_schedule.py breaks the fence of finish_run, and the three walls around a slot.
 """
 
 from __future__ import annotations
