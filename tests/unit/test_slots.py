@@ -163,6 +163,18 @@ def test_catching_up_is_bounded(rule: Rule) -> None:
     assert ran == [now - n * MINUTE for n in reversed(range(CATCH_UP_MAX))]
 
 
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("rule", [Rule("interval", every=timedelta(hours=1)), Rule("cron", "0 * * * *", "UTC")])
+def test_the_zone_of_the_databases_session_changes_nothing(zone: str, rule: Rule) -> None:
+    """Where its clocks change, instants that it writes as local times are still instants (F-C4)."""
+    forwards, back = changes(zone)
+    for turn in (*forwards, *back):
+        due, now = turn - timedelta(hours=3), turn + timedelta(hours=3, seconds=1)
+        local = plan(rule, "once", due.astimezone(ZoneInfo(zone)), now.astimezone(ZoneInfo(zone)))
+        assert local == plan(rule, "once", due, now)
+        assert (local.slot, local.skipped) == (turn + timedelta(hours=3), 6)
+
+
 def test_a_month_away_costs_no_month_of_steps() -> None:
     """The count of a minute's cron stops at two thousand; the latest slot is right all the same."""
     now = NOON + timedelta(days=31, seconds=30)

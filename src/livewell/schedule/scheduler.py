@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
@@ -42,6 +42,7 @@ _ASKED = "SELECT answer, run_id, fence, wait_seconds FROM livewell.begin_asked_r
 _WARNINGS_MAX = 100
 _THREADS_MAX = 32  # for plain handlers
 _AGAIN_SECONDS = 0.2  # until a slot that waits for the run before it is looked at again
+_MOVED_SECONDS = 0.02  # somebody else has the slot, or only the row: not to ask as fast as we can
 _LEASE_SECONDS_MAX = 3600.0
 _STOP_SECONDS = 3.0  # for handlers that were cancelled, and for their ends to be written
 
@@ -59,6 +60,11 @@ class _Found:
     due: datetime | None
     asked: datetime | None
     now: datetime
+
+    @property
+    def is_due(self) -> bool:
+        """By the database's clock; a session of another zone than UTC must not be compared by its wall clock."""
+        return self.due is None or self.due.astimezone(UTC) <= self.now.astimezone(UTC)
 
 
 class Scheduler:
@@ -168,7 +174,7 @@ class Scheduler:
             wait = self._answered(found.name, found.asked, sent, rows[0], by_hand=True)
             if wait:
                 return wait
-        if found.due is not None and found.due > found.now:
+        if not found.is_due:
             return self._poll_seconds
         try:
             return await self._plan(found) if found.due is None else await self._slot(found, found.due)
@@ -212,6 +218,8 @@ class Scheduler:
             wait = min(max(float(wait_seconds), 0.01), _AGAIN_SECONDS)
             self._again[name] = time.monotonic() + wait
             return wait
+        if answer == "moved":
+            return _MOVED_SECONDS
         if answer == "begun":
             self._start(self._definitions[name], Begun(Run(name, slot, by_hand, run_id), fence, sent))
         return 0.0

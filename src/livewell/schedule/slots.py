@@ -96,7 +96,11 @@ def first_slot(cron: str, zone: str, now: datetime) -> tuple[datetime, timedelta
 
 
 def plan(rule: Rule, missed: Missed, due: datetime, now: datetime) -> Plan:
-    """Which of the slots from `due` (which has come) up to now runs next."""
+    """Which of the slots from `due` (which has come) up to now runs next.
+
+    In UTC throughout: Python adds and subtracts wall-clock time within any other zone, and the database's session may live in one.
+    """
+    due, now = due.astimezone(UTC), now.astimezone(UTC)
     if rule.kind == "once":
         return _plan_once(missed, due, now)
     come, n, after = _come_interval(rule, due, now) if rule.kind == "interval" else _come_cron(rule, due, now)
