@@ -76,6 +76,11 @@ class Follower:
         self.has.pop(place, None)
         self.awaited.discard(place)
 
+    def forget_all(self) -> None:
+        """Nothing is followed any more."""
+        for part in (self.keys, self.awaited, self.has, self._latest):
+            part.clear()
+
     def pop(self) -> Shown | None:
         """What has waited longest, as it is by now; None when nothing waits. For whoever is slower than the changes."""
         if not self._latest:
@@ -146,13 +151,17 @@ class Hub:
         self._start()
         if not self._followers:
             self._wake.set()  # with nobody to tell it does not poll; from now on it does
+        follower.keys.update(new)
         for place in new:
-            self._followers.setdefault(place, set()).add(follower)
-            follower.keys.add(place)
-            if not read:
-                continue
-            if place in self._known:
-                follower.tell(self._known[place])  # what others have been told; anything newer comes with the next pass
+            if place in self._followers:
+                self._followers[place].add(follower)
+            else:
+                self._followers[place] = {follower}
+        if not read:
+            return
+        for place in new:
+            if (known := self._known.get(place)) is not None:
+                follower.tell(known)  # what others have been told; anything newer comes with the next pass
             else:
                 follower.awaited.add(place)
                 self._new[place] = None
@@ -164,18 +173,26 @@ class Hub:
         for place in list(keys):
             follower.keys.discard(place)
             follower.forget(place)
-            followers = self._followers.get(place, set())
-            followers.discard(follower)
-            if not followers:
-                self._followers.pop(place, None)
-                self._known.pop(place, None)
-                self._turns.pop(place, None)
-                self._wanted.discard(place)
-                self._new.pop(place, None)
+            self._leave(place, follower)
 
     def unfollow(self, follower: Follower) -> None:
         """Stop following."""
-        self.reduce(follower, follower.keys)
+        keys = follower.keys.copy()
+        follower.forget_all()
+        for place in keys:
+            self._leave(place, follower)
+
+    def _leave(self, place: Key, follower: Follower) -> None:
+        followers = self._followers.get(place)
+        if followers is None:
+            return
+        followers.discard(follower)
+        if not followers:
+            del self._followers[place]
+            self._known.pop(place, None)
+            self._turns.pop(place, None)
+            self._wanted.discard(place)
+            self._new.pop(place, None)
 
     async def close(self) -> None:
         """End the reader."""

@@ -27,6 +27,7 @@ class Shown:
         "error",
         "fetched_at",
         "key",
+        "place",
         "reason",
         "source_at",
         "status_version",
@@ -38,6 +39,7 @@ class Shown:
 
     def __init__(self, place: Key, row: Sequence[Any], *, before: Shown | None = None) -> None:
         """From (verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value as text); an unchanged value was not sent again."""
+        self.place = place
         self.type, self.key = place
         (
             self.verdict,
@@ -54,11 +56,6 @@ class Shown:
             self.text = before.text
         self._full: bytes | None = None
         self._brief: bytes | None = None
-
-    @property
-    def place(self) -> Key:
-        """What it is the state of."""
-        return self.type, self.key
 
     def same(self, other: Shown | None) -> bool:
         """Nothing that is shown differs."""
