@@ -198,6 +198,7 @@ async def test_whoever_logs_out_is_out(site: Site, log_in: LogIn, complaints: Co
     page = await log_in()
 
     complaints.network_expected = True
+    await page.set_viewport_size({"width": 390, "height": 844})
     await page.get_by_role("button", name="Log out").click()
 
     await expect(page.locator("h1")).to_have_text("You are not signed in.")

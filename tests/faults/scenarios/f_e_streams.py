@@ -88,6 +88,9 @@ async def run_slow(scale: Scale) -> Findings:
             hall.rows(
                 "UPDATE livewell.ledger SET version = version + 1, status_version = status_version + 1, status_at = livewell.now() WHERE key = 'K1'"
             )
+            hall.rows(
+                "SELECT pg_notify('livewell', 'refresh.changed')"
+            )  # as who stores does, or the hub would wait for its poll
             await _value(quick, number)
         slow.read(on=True)
         seen = await _value(slow, changes - 1)
