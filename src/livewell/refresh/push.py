@@ -31,6 +31,7 @@ import structlog
 from livewell.db import Database, Listener
 from livewell.errors import InvalidOption, LivewellError
 from livewell.queue.nudge import Nudger
+from livewell.refresh.known import Known
 from livewell.refresh.shown import Key, Shown, missing
 
 log = structlog.get_logger("livewell.hub")
@@ -104,7 +105,7 @@ class Hub:
         self._settings = database.settings
         self._back_seconds = database.settings.call_timeout_seconds + 1  # no store takes longer
         self._followers: dict[Key, set[Follower]] = {}
-        self._known: dict[Key, Shown] = {}
+        self._known = Known(database.settings.watched_bytes_max)
         self._wanted: set[Key] = set()  # changed: to be read in the next pass
         self._new: dict[Key, None] = {}  # followed, and nothing is known of them yet; in the order they came
         self._comparing: list[Key] = []  # of a comparison that is under way
@@ -160,7 +161,7 @@ class Hub:
         if not read:
             return
         for place in new:
-            if (known := self._known.get(place)) is not None:
+            if (known := self._known.get(place)) is not None and known.has_value:
                 follower.tell(known)  # what others have been told; anything newer comes with the next pass
             else:
                 follower.awaited.add(place)
@@ -189,7 +190,7 @@ class Hub:
         followers.discard(follower)
         if not followers:
             del self._followers[place]
-            self._known.pop(place, None)
+            self._known.drop(place)
             self._turns.pop(place, None)
             self._wanted.discard(place)
             self._new.pop(place, None)
@@ -279,7 +280,7 @@ class Hub:
         new = list(islice(self._new, _SLICE))
         compared = [self._comparing.pop() for _ in range(min(len(self._comparing), _SLICE - len(new)))]
         try:
-            await self._read(list(dict.fromkeys([*wanted, *turning, *new, *compared])), turning=turning)
+            await self._read(list(dict.fromkeys([*wanted, *turning, *new, *compared])), anyway={*turning, *new})
         except LivewellError:
             self._wanted |= wanted | turning | set(compared)
             raise
@@ -312,7 +313,8 @@ class Hub:
             after = (last_at, types[-1], keys[-1])
         return False
 
-    async def _read(self, places: list[Key], *, turning: set[Key]) -> None:
+    async def _read(self, places: list[Key], *, anyway: set[Key]) -> None:
+        """Tell what differs from what is known. Of some we want to hear anyway: a verdict whose time has come says when it turns next, and whoever is new has been told nothing."""
         waiting = iter([place for place in places if place in self._followers])
         while page := list(islice(waiting, _PAGE)):
             # What we say we know is what the answer is measured by, whatever happens to _known meanwhile.
@@ -323,10 +325,9 @@ class Hub:
                 (
                     [kind for kind, _ in page],
                     [key for _, key in page],
-                    # Of a verdict whose time has come we want to hear in any case, if only when it turns next.
-                    [-1 if one is None or place in turning else one.status_version for place, one in known.items()],
+                    [-1 if one is None or place in anyway else one.status_version for place, one in known.items()],
                     [None if one is None else one.verdict for one in known.values()],
-                    [-1 if one is None else one.version for one in known.values()],
+                    [-1 if one is None or not one.has_value else one.version for one in known.values()],
                 ),
             )
             for kind, key, *row, turns_seconds in rows:
@@ -342,13 +343,14 @@ class Hub:
             heapq.heapify(self._heap)
 
     def _tell(self, shown: Shown) -> None:
-        place = shown.place
-        if shown.same(self._known.get(place)):
-            return
-        self._known[place] = shown
+        place, known = shown.place, self._known.get(shown.place)
+        same = shown.same(known)
+        if known is None or not same or not known.has_value:
+            self._known.keep(shown)
         for follower in self._followers[place]:
-            follower.tell(shown)
-            self.told += 1
+            if not same or place in follower.awaited:
+                follower.tell(shown)
+                self.told += 1
 
     # -- verdicts that turn by time alone ----------------------------------------------------------------------------
 

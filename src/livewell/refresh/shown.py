@@ -26,6 +26,7 @@ class Shown:
         "checked_at",
         "error",
         "fetched_at",
+        "has_value",
         "key",
         "place",
         "reason",
@@ -52,8 +53,9 @@ class Shown:
             self.error,
             self.text,
         ) = row
-        if before is not None and before.version == self.version:
+        if before is not None and before.has_value and before.version == self.version:
             self.text = before.text
+        self.has_value: bool = True  # None is one, too
         self._full: bytes | None = None
         self._brief: bytes | None = None
 
@@ -65,6 +67,23 @@ class Shown:
             and other.verdict == self.verdict
             and other.version == self.version
         )
+
+    def without_value(self) -> Shown:
+        """The same state, whose value would have to be read again."""
+        row = (
+            self.verdict,
+            self.source_at,
+            self.fetched_at,
+            self.checked_at,
+            self.version,
+            self.status_version,
+            self.reason,
+            self.error,
+            None,
+        )
+        light = Shown(self.place, row)
+        light.has_value = False
+        return light
 
     def reading(self) -> Reading:
         """As Python has it."""

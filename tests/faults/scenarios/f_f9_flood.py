@@ -78,7 +78,8 @@ async def run(scale: Scale) -> Findings:
         for statement in FILL.strip().split(";\n"):
             site.fleet.rows(statement, (KEYS,))
         site.fleet.rows(TIMED)
-        await site.fleet.enqueue("effect", scale.pick(2000, 25_000))
+        for _ in range(scale.pick(1, 12)):
+            await site.fleet.enqueue("effect", 2000)
         floods = [await _client(site) for _ in range(CLIENTS)]
         innocent = site.visitor("innocent", site.key().text)
         before, _, _ = await _beside(site, innocent, seconds)
