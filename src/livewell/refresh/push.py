@@ -64,11 +64,21 @@ class Follower:
         self.wake = asyncio.Event()
         self._latest: dict[Key, Shown] = {}
 
+    @property
+    def waiting(self) -> int:
+        """How many keys have something new that was not taken."""
+        return len(self._latest)
+
     def tell(self, shown: Shown) -> None:
         """A newer state takes the place of one that was not taken yet."""
         place = shown.place
         self._latest[place] = shown
         self.awaited.discard(place)
+        self.wake.set()
+
+    def begin(self, states: list[Shown]) -> None:
+        """What is known of keys that are followed from now on."""
+        self._latest.update((shown.place, shown) for shown in states)
         self.wake.set()
 
     def forget(self, place: Key) -> None:
@@ -105,6 +115,7 @@ class Hub:
         self._settings = database.settings
         self._back_seconds = database.settings.call_timeout_seconds + 1  # no store takes longer
         self._followers: dict[Key, set[Follower]] = {}
+        self._places: dict[Key, Key] = {}  # each once, however many follow it: a tenth of what a stream needs
         self._known = Known(database.settings.watched_bytes_max)
         self._wanted: set[Key] = set()  # changed: to be read in the next pass
         self._new: dict[Key, None] = {}  # followed, and nothing is known of them yet; in the order they came
@@ -143,30 +154,35 @@ class Hub:
 
     def extend(self, follower: Follower, keys: Iterable[Key], *, read: bool = True) -> None:
         """Follow these keys too."""
-        new = [place for place in dict.fromkeys(keys) if place not in follower.keys]
-        unknown = sum(place not in self._followers for place in new)
-        if len(self._followers) + unknown > self._settings.watched_keys_max:
+        # The very objects that are known here: whatever looks one up below finds it without comparing texts.
+        new = [self._places.get(place, place) for place in set(keys) - follower.keys]
+        more = sum(place not in self._followers for place in new)
+        if len(self._followers) + more > self._settings.watched_keys_max:
             raise InvalidOption(
                 f"{len(new)} more keys: this process follows {len(self._followers)} and may follow {self._settings.watched_keys_max} (LIVEWELL_WATCHED_KEYS_MAX)"
             )
         self._start()
         if not self._followers:
             self._wake.set()  # with nobody to tell it does not poll; from now on it does
-        follower.keys.update(new)
         for place in new:
-            if place in self._followers:
-                self._followers[place].add(follower)
-            else:
+            followers = self._followers.get(place)
+            if followers is None:
                 self._followers[place] = {follower}
-        if not read:
-            return
-        for place in new:
-            if (known := self._known.get(place)) is not None and known.has_value:
-                follower.tell(known)  # what others have been told; anything newer comes with the next pass
+                self._places[place] = place
             else:
-                follower.awaited.add(place)
-                self._new[place] = None
-        if self._new:
+                followers.add(follower)
+        follower.keys.update(new)
+        if read:
+            self._show(follower, new)
+
+    def _show(self, follower: Follower, places: list[Key]) -> None:
+        """What others have been told, now; anything newer, and what nobody here knows yet, comes with the next pass."""
+        known = [(place, self._known.get(place)) for place in places]
+        follower.begin([shown for _, shown in known if shown is not None and shown.has_value])
+        unknown = [place for place, shown in known if shown is None or not shown.has_value]
+        if unknown:
+            follower.awaited.update(unknown)
+            self._new.update(dict.fromkeys(unknown))
             self._wake.set()
 
     def reduce(self, follower: Follower, keys: Iterable[Key]) -> None:
@@ -190,6 +206,7 @@ class Hub:
         followers.discard(follower)
         if not followers:
             del self._followers[place]
+            del self._places[place]
             self._known.drop(place)
             self._turns.pop(place, None)
             self._wanted.discard(place)
@@ -332,9 +349,10 @@ class Hub:
             )
             for kind, key, *row, turns_seconds in rows:
                 before = known.pop((kind, key))
-                if (kind, key) in self._followers:
-                    self._turn((kind, key), turns_seconds)
-                    self._tell(Shown((kind, key), row, before=before))
+                place = self._places.get((kind, key))
+                if place is not None:  # somebody follows it still
+                    self._turn(place, turns_seconds)
+                    self._tell(Shown(place, row, before=before))
             for place, before in known.items():
                 if before is None and place in self._followers:
                     self._tell(missing(place))  # its type is not in the registry
