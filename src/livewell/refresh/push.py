@@ -79,7 +79,8 @@ class Follower:
     def begin(self, states: list[Shown]) -> None:
         """What is known of keys that are followed from now on."""
         self._latest.update((shown.place, shown) for shown in states)
-        self.wake.set()
+        if states:
+            self.wake.set()
 
     def forget(self, place: Key) -> None:
         """Not followed any more: what was not taken is not given."""
