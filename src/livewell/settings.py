@@ -275,6 +275,12 @@ class Settings(BaseSettings):
         1_000_000,
         "Keys one process follows at most, for watches and for reads that wait; beyond it reads do not wait.",
     )
+    watched_bytes_max: _Whole = _bounded(
+        268_435_456,
+        1_048_576,
+        4_294_967_296,
+        "Bytes of values one process keeps of the keys it follows; a value beyond it is read again for the next who comes.",
+    )
     cold_reads_max: _Whole = _bounded(
         20, 1, 10_000, "Keys that nobody ever asked for which one user may read through to the upstream in a minute."
     )
