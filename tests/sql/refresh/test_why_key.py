@@ -124,6 +124,18 @@ def test_what_nobody_watches_is_parked(store: StoreSession) -> None:
     assert why(store).reason == "not_watched"
 
 
+def test_who_waits_by_reading_through_counts_as_somebody(store: StoreSession) -> None:
+    """For a minute: its job is in the lane of people; and when that is gone, the due check comes to it."""
+    stored(store)
+    store.advance(61)
+    store.rows("SELECT livewell.read_through('quote', 'AAPL')")
+    assert (why(store).reason, why(store).lane) == ("next", 0)
+    store.rows("DELETE FROM livewell.job")
+    assert (why(store).reason, why(store).lane) == ("later", 0)
+    store.advance(61)
+    assert why(store).reason == "not_watched"
+
+
 def test_a_key_of_the_universe_waits_for_the_next_walk(store: StoreSession) -> None:
     """Nobody watches it, and the schedule has it."""
     stored(store)

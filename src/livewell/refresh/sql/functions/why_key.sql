@@ -29,6 +29,7 @@ DECLARE
     v_l         livewell.ledger;
     v_queue     livewell.queue;
     v_name      text;                   -- of its queue
+    v_demanded  boolean;                -- somebody waits for it by read-through
     v_why       record;
     v_room      record;
 BEGIN
@@ -112,8 +113,9 @@ BEGIN
     END IF;
 
     -- It has none. Is there anybody to make one for?
-    lane := CASE WHEN v_type.strategy = 'scheduled' OR viewers = 0 THEN 1 ELSE 0 END;
-    IF viewers = 0 AND NOT coalesce(v_l.demanded_at > v_now - interval '1 minute', false) AND NOT (v_type.prefetch AND coalesce(v_l.wanted_at > v_now - interval '1 day', false)) THEN
+    v_demanded := coalesce(v_l.demanded_at > v_now - interval '1 minute', false) AND coalesce(v_l.checked_at < v_l.demanded_at, true);
+    lane := CASE WHEN v_type.strategy = 'scheduled' OR viewers = 0 AND NOT v_demanded THEN 1 ELSE 0 END;
+    IF viewers = 0 AND NOT v_demanded AND NOT (v_type.prefetch AND coalesce(v_l.wanted_at > v_now - interval '1 day', false)) THEN
         IF v_type.strategy = 'scheduled' AND EXISTS (SELECT FROM livewell.universe u WHERE u.data_type = p_type AND u.key = p_key AND u.active) THEN
             reason := 'scheduled';
             since := v_type.cron_due_at;
@@ -153,7 +155,7 @@ BEGIN
     ELSE
         reason := 'due';
         name := v_type.upstream;
-        since := v_l.due_at;
+        since := coalesce(v_l.due_at, v_now);
         SELECT count(*) INTO n FROM (SELECT FROM livewell.ledger o WHERE o.upstream = v_type.upstream AND o.due_at <= v_now LIMIT c_due_max) o;
     END IF;
     RETURN NEXT;
