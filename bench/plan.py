@@ -47,7 +47,7 @@ _SET_TTL = "SELECT livewell.set_ttl('quote', %s, %s * interval '1 second')"
 class Figure:
     """One thing that was foreseen and seen."""
 
-    load: float
+    load: str
     what: str
     foreseen: float
     seen: float
@@ -72,10 +72,12 @@ class Stage:
     symbols: list[str]
 
 
-def load_plan(load: float) -> Plan:
-    """So many symbols that, looked at all the time and each by a call of its own, they need this share of the calls allowed."""
+def load_plan(load: str) -> Plan:
+    """So many symbols that, looked at all the time and each by a call of its own, they need this share of the calls allowed; "batch": half of them, by calls of up to fifty."""
+    if load == "batch":
+        return replace(load_plan("0.5"), batch=True)
     quick = _QUICK * 60 / _QUICK_TTL_SECONDS
-    others = (load * CALLS_PER_MINUTE - quick) * _TTL_SECONDS / 60
+    others = (float(load) * CALLS_PER_MINUTE - quick) * _TTL_SECONDS / 60
     return replace(
         QUIET,
         symbols=_QUICK + round(others),
@@ -111,7 +113,7 @@ async def staged(played: Plan, folder: Path, seed: int) -> AsyncIterator[Stage]:
             await app.close()
 
 
-async def measure(load: float, warm_seconds: float, seconds: float, seed: int) -> list[Figure]:
+async def measure(load: str, warm_seconds: float, seconds: float, seed: int) -> list[Figure]:
     """Warm up, plan, watch."""
     played = load_plan(load)
     with tempfile.TemporaryDirectory(prefix="livewell-plan-") as folder:
@@ -129,7 +131,7 @@ async def measure(load: float, warm_seconds: float, seconds: float, seed: int) -
                 await asyncio.wait([coming])
 
 
-async def _compare(stage: Stage, load: float, seconds: float) -> list[Figure]:
+async def _compare(stage: Stage, load: str, seconds: float) -> list[Figure]:
     [foreseen] = (await make_plan(stage.app.database)).upstreams
     gauge = Gauge(stage.app.database, stage.simulator, [])
     loop = asyncio.get_running_loop()
@@ -163,14 +165,18 @@ def _say(line: str) -> None:
 def main() -> int:
     """Exit 1 when a figure is off by more than a tenth."""
     parser = argparse.ArgumentParser(prog="python -m bench.plan", description=__doc__.splitlines()[0])
-    parser.add_argument("--loads", default="0.5,1,2", help="needed calls, as shares of those allowed")
+    parser.add_argument(
+        "--loads",
+        default="0.5,1,2",
+        help="needed calls, as shares of those allowed; batch: the keys of 0.5 by calls of fifty",
+    )
     parser.add_argument("--warm", type=float, default=60, metavar="SECONDS")
     parser.add_argument("--seconds", type=float, default=120, metavar="SECONDS")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     figures: list[Figure] = []
-    for load in map(float, given.loads.split(",")):
+    for load in given.loads.split(","):
         found = asyncio.run(measure(load, given.warm, given.seconds, given.seed))
         figures += found
         for one in found:
@@ -179,7 +185,7 @@ def main() -> int:
                 print(json.dumps({**told, "ratio": one.ratio, "good": one.good}), flush=True)
             else:
                 print(
-                    f"{one.load:4} x  {one.what:15} foreseen {one.foreseen:12,.2f}   seen {one.seen:12,.2f}   ratio {one.ratio:.3f}",
+                    f"{one.load:>5} x  {one.what:15} foreseen {one.foreseen:12,.2f}   seen {one.seen:12,.2f}   ratio {one.ratio:.3f}",
                     flush=True,
                 )
     return 0 if all(one.good for one in figures) else 1

@@ -20,8 +20,9 @@ REACTION_SECONDS = 0.1  # from due to sent, while calls suffice
 AHEAD_SECONDS = 1.75  # what is queued ahead of the worker when they do not: dispatch_room keeps up to two seconds of it
 LITTLE_SECONDS = 10.0  # as in dispatch_due
 MONTH_SECONDS = 30 * 86_400.0
-_STEPS = 100  # of a bisection
-_HEIGHT_MAX = 1e12
+_STEPS = 40  # of a bisection
+_HEIGHT_MAX = 1e18
+_NOTHING = 1e-6  # of the calls allowed: what is left of them is a rounding error
 _VIEWERS_MIN = 0.01  # of a key that nobody watches: it goes after all others of its lane
 
 
@@ -180,7 +181,8 @@ def serve(
 def _left(upstream: UpstreamFacts, used: float) -> float | None:
     if upstream.calls_per_second is None:
         return None
-    return max(0.0, upstream.calls_per_second * (1 - upstream.reserve) - used)
+    left = upstream.calls_per_second * (1 - upstream.reserve) - used
+    return left if left > upstream.calls_per_second * _NOTHING else 0.0
 
 
 def _fit(
@@ -188,10 +190,21 @@ def _fit(
 ) -> list[Served]:
     """Find the cycles that use no more than these calls a second."""
 
+    # As numbers: this is computed some thousand times for a plan with advice.
+    terms = [
+        (
+            group.keys * _cost(group, types, 0.0),
+            group.keys * _cost(group, types, 1.0),
+            group.ttl_seconds,
+            _viewers(group),
+        )
+        for group in groups
+    ]
+
     def used(loose: float, ahead: float, height: float) -> float:
         return sum(
-            group.keys * _cost(group, types, loose) / (group.ttl_seconds + _wait(group, ahead, height))
-            for group in groups
+            (least + loose * (now - least)) / (ttl + ahead + max(0.0, height / viewers - LITTLE_SECONDS))
+            for least, now, ttl, viewers in terms
         )
 
     loose, ahead, height = 1.0, REACTION_SECONDS, 0.0
@@ -225,8 +238,12 @@ def _served(group: Group, cost: float, wait: float, call_seconds: float, *, stop
 
 
 def _wait(group: Group, ahead: float, height: float) -> float:
-    viewers = max(group.viewers / group.keys, _VIEWERS_MIN)
-    return ahead + max(0.0, height / viewers - LITTLE_SECONDS)
+    return ahead + max(0.0, height / _viewers(group) - LITTLE_SECONDS)
+
+
+def _viewers(group: Group) -> float:
+    """Of one of its keys."""
+    return max(group.viewers / group.keys, _VIEWERS_MIN)
 
 
 def _cost(group: Group, types: dict[str, TypeFacts], loose: float) -> float:
@@ -292,7 +309,7 @@ def _advise(
 ) -> tuple[Advice, ...]:
     """For each type that costs much: the least that is enough, or twice its time to live. The greatest gain first."""
     advice = []
-    for one in found.types:
+    for one in found.types[:_ADVICE_MAX]:
         if max(_share(one.calls_needed, found.calls_needed), _share(one.units_needed, found.units_needed)) < _WORTH:
             continue
         advice += _slower_type(found, upstream, types, groups, one)
