@@ -151,8 +151,8 @@ _WORDS = {
         "; {job}, the breaker of {name} is half open",
     ),
     "upstream": ("it is stale, and the upstream asked for silence, for {wait} more", "; {job}, limiter {name}"),
-    "behind": ("it is stale and queued, behind {n} others", "; {job} of {name}"),
-    "next": ("it is stale and queued, the next to go", "; {job} of {name}"),
+    "behind": ("it is stale and waits behind {n} others", "; {job}, queue {name}"),
+    "next": ("it is stale and queued, the next to go", "; {job}, queue {name}"),
     "not_watched": ("it is stale, and nobody watches it: it is parked", "; ask with: livewell get {type} {key}"),
     "scheduled": ("it is stale, and nobody watches it; its type is refreshed by schedule, next at {since}", ""),
     "stalled": (

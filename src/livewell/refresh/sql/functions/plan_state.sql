@@ -1,7 +1,7 @@
 -- What a plan is computed from, as one document: who watches how many keys with which time to live, what a key of each type costs as measured, and what each upstream allows (X4).
 --
 -- Called by: refresh/planner.py, for `livewell plan` and GET /v1/plan. The arithmetic is in refresh/plan.py.
--- Reads all subscriptions: for people who ask, never on the way of a refresh (contract 7). 100,000 sessions with 300,000 subscriptions over 50,000 keys: see docs/howto/plan.md.
+-- Reads all subscriptions: for people who ask, never on the way of a refresh (contract 7). 100,000 sessions with 300,000 subscriptions over 38,000 keys: 1.1 to 2.3 s on two busy cores.
 -- Bounds:    c_subscriptions_max subscriptions and c_groups_max groups are looked at, c_types_max types; cut says that there were more.
 -- groups:    watched keys of one type, alike in time to live (two digits of it) and in viewers (within a fifth). calls: how many calls refresh all of them once. Keys that one call has brought
 --            have one checked_at; with the same time to live they go stale together and come by one call again, so each of m such keys is 1/m of a call.
