@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 
 from livewell.refresh.planner import make_plan
 from livewell.refresh.viewers import Viewers
@@ -23,7 +24,7 @@ async def test_the_answer_follows_the_life_of_a_key(market: Market) -> None:
     """Never asked, no worker, fresh; and a key that the upstream does not know."""
     viewers = Viewers(market.app.database, market.app.nudger)
     session = await viewers.open()
-    assert session is not None
+    assert isinstance(session, uuid.UUID)
     await why_is(market, "AAPL", "never_asked")
     await viewers.subscribe(session, None, [("quote", "AAPL"), ("quote", "NOPE1")])
     await why_is(market, "AAPL", "no_worker")
@@ -36,7 +37,7 @@ async def test_the_plan_counts_what_was_measured(market: Market) -> None:
     """Ten watched quotes of a minute need ten calls a minute, of as many bytes as came."""
     viewers = Viewers(market.app.database, market.app.nudger)
     session = await viewers.open()
-    assert session is not None
+    assert isinstance(session, uuid.UUID)
     keys = market.symbols(10)
     await viewers.subscribe(session, None, [("quote", key) for key in keys])
     async with market.working():
