@@ -18,7 +18,7 @@ from livewell.refresh.plan_facts import Facts, Group, TypeFacts, UpstreamFacts
 
 REACTION_SECONDS = 0.1  # from due to sent, while calls suffice
 AHEAD_SECONDS = 1.75  # what is queued ahead of the worker when they do not: dispatch_room keeps up to two seconds of it
-LITTLE_SECONDS = 10.0  # as in dispatch_due
+HEAD_START_SECONDS = 10.0  # as in dispatch_due
 MONTH_SECONDS = 30 * 86_400.0
 _STEPS = 40  # of a bisection
 _HEIGHT_MAX = 1e18
@@ -203,7 +203,7 @@ def _fit(
 
     def used(loose: float, ahead: float, height: float) -> float:
         return sum(
-            (least + loose * (now - least)) / (ttl + ahead + max(0.0, height / viewers - LITTLE_SECONDS))
+            (least + loose * (now - least)) / (ttl + ahead + max(0.0, height / viewers - HEAD_START_SECONDS))
             for least, now, ttl, viewers in terms
         )
 
@@ -238,7 +238,7 @@ def _served(group: Group, cost: float, wait: float, call_seconds: float, *, stop
 
 
 def _wait(group: Group, ahead: float, height: float) -> float:
-    return ahead + max(0.0, height / _viewers(group) - LITTLE_SECONDS)
+    return ahead + max(0.0, height / _viewers(group) - HEAD_START_SECONDS)
 
 
 def _viewers(group: Group) -> float:
