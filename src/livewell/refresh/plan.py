@@ -110,6 +110,7 @@ class UpstreamPlan:
     freshness: Freshness
     types: tuple[TypePlan, ...]
     budget: BudgetPlan | None
+    calls_last_minute: float  # as granted; to hold the plan against
     advice: tuple[Advice, ...] = ()
 
     @property
@@ -155,6 +156,7 @@ def _possible(upstream: UpstreamFacts, types: dict[str, TypeFacts], groups: Sequ
         Freshness.of(served),
         tuple(plans),
         budget,
+        upstream.calls_last_minute,
     )
 
 

@@ -57,6 +57,7 @@ def _upstream(one: UpstreamPlan, at: datetime) -> dict[str, Any]:
         "calls_allowed_per_minute": None if one.calls_allowed is None else _round(one.calls_allowed * 60),
         "calls_needed_per_minute": _round(one.calls_needed * 60),
         "calls_per_minute": _round(one.calls * 60),
+        "calls_last_minute": _round(one.calls_last_minute),
         "units_needed_per_minute": _round(one.units_needed * 60),
         "units_per_minute": _round(one.units * 60),
         "units_needed_per_month": _round(_month(one)),
