@@ -27,6 +27,9 @@ GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_readonly;
 GRANT SELECT ON livewell.exchange_session TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
 GRANT EXECUTE ON FUNCTION livewell.stale_at, livewell.next_due, livewell.is_stale, livewell.verdict, livewell.verdict_turns_at TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
 
+-- Why a key is as it is, and what is possible: read-only, for whoever sees all viewers and jobs. Operators' pools answer viewers too, one key at a time, and say less.
+GRANT EXECUTE ON FUNCTION livewell.why_key, livewell.plan_state, livewell.count_viewers, livewell.dispatch_room TO livewell_worker, livewell_operate, livewell_readonly;
+
 -- Viewers: whoever serves them, and other clients. These run as the owner, see their headers.
 GRANT EXECUTE ON FUNCTION livewell.open_session, livewell.heartbeat_session, livewell.close_session, livewell.subscribe, livewell.unsubscribe, livewell.read_through
     TO livewell_api, livewell_worker;
