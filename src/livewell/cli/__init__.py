@@ -17,6 +17,8 @@ COMMANDS = (
     Entry("types", "livewell.cli.types", "Fresh data"),
     Entry("get", "livewell.cli.get", "Fresh data"),
     Entry("watch", "livewell.cli.watch", "Fresh data"),
+    Entry("state", "livewell.cli.state", "Look and mend"),
+    Entry("doctor", "livewell.cli.doctor", "Look and mend"),
     Entry("queues", "livewell.cli.queues", "Look and mend"),
     Entry("jobs", "livewell.cli.jobs", "Look and mend"),
     Entry("dead", "livewell.cli.dead", "Look and mend"),

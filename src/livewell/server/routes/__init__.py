@@ -1,7 +1,7 @@
 """Routes, one file per capability. What is served stands in ROUTERS, and nowhere else."""
 
 from livewell.server import pages
-from livewell.server.routes import data, health, job_stream, jobs, login, types, viewers
+from livewell.server.routes import data, health, job_stream, jobs, login, operations, types, viewers
 
 __all__ = ["ROUTERS"]
 
@@ -13,5 +13,6 @@ ROUTERS = (
     types.router,
     jobs.router,
     job_stream.router,
+    operations.router,
     pages.router,
 )
