@@ -44,7 +44,7 @@ def span(seconds: float | None) -> str:
     if seconds is None:
         return "an unknown time"
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if abs(seconds) >= size:
+        if round(abs(seconds) / size, 2) >= 1:  # 3,599 s are 1 h, not 60 min
             return f"{seconds / size:.1f} {unit}".replace(".0 ", " ")
     return f"{seconds:.0f} s"
 

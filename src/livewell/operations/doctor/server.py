@@ -99,7 +99,7 @@ async def clock(patient: Patient) -> Sequence[Finding]:
 async def listening(patient: Patient) -> Sequence[Finding]:
     """LISTEN behind a transaction pooler hears nothing, silently."""
     try:
-        await require_direct(patient.database.listen_conninfo, 1.5)
+        await require_direct(patient.database.listen_conninfo, 1.0, hear_seconds=0.7)
     except ConfigurationError as error:
         seen = str(error)
     except LivewellError as error:
