@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 import pytest
@@ -287,7 +288,7 @@ async def test_a_type_that_nobody_refreshes_is_named_with_the_reason(sick: Refre
     ]
 
 
-def limited(sick: RefreshSession, **limits: object) -> int:
+def limited(sick: RefreshSession, **limits: Any) -> int:
     """A queue with this limiter and a hundred jobs; answers a worker for it."""
     sick.limiter("tight", **limits)
     sick.declare("calls", limiter="tight", attempts=100, base=0, cap=0)

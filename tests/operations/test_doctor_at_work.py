@@ -76,6 +76,7 @@ async def test_the_screen_shows_what_is_fresh_and_what_waits(market: Market, liv
         code, out, err = await livewell(livewell_settings, "state")
         assert (code, err) == (0, "")
         assert "100.0% of 5 watched keys" in out
+        assert "What is stuck?  nothing" in out
         assert "1 viewers in 1 sessions with 5 subscriptions" in out
         code, out, _ = await livewell(livewell_settings, "state", "--json")
         assert (code, json.loads(out)["refresh"]["viewers"]) == (0, 1)

@@ -9,11 +9,13 @@ import click
 from livewell.cli.administration import with_app
 from livewell.cli.command import command
 from livewell.cli.output import AS_JSON, Column, number, print_json, print_table, short, span
+from livewell.redact import redact
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
 
 _WARNINGS_MAX = 8
+_STUCK_MAX = 12
 _VERDICTS = ("fresh", "unverifiable", "stale", "lagging", "missing", "failing")
 
 
@@ -37,7 +39,7 @@ def state(*, as_json: bool) -> None:
 
 
 def _show(document: dict[str, Any]) -> None:
-    from livewell.operations.state import failed_parts, how_known, overall, part  # noqa: PLC0415 - heavy
+    from livewell.operations.state import how_known, overall, part, stuck  # noqa: PLC0415 - heavy
 
     refresh, queue, limits = part(document, "refresh"), part(document, "queue"), part(document, "limits")
     found = overall(document)
@@ -50,6 +52,13 @@ def _show(document: dict[str, Any]) -> None:
     columns = [Column("type"), *(Column(word, number=True) for word in _VERDICTS)]
     columns += [Column("refreshed", number=True), Column("refused", number=True), Column("note", elastic=True)]
     print_table(columns, map(_type_cells, refresh.get("types", ())), empty="There are no types: livewell types apply")
+
+    standing = stuck(document)
+    click.echo(
+        f"\nWhat is stuck?  {f'{len(standing):,} things; livewell doctor says what mends them' if standing else 'nothing'}"
+    )
+    for line in standing[:_STUCK_MAX]:
+        click.echo(f"  {redact(line)}")
 
     waiting = sum(one["ready"] for one in queue.get("queues", ()))
     _heading(f"What waits?  {waiting:,} jobs could run now", how_known(document, "queue"))
@@ -81,8 +90,6 @@ def _show(document: dict[str, Any]) -> None:
         columns = [Column("where"), Column("what", elastic=True), Column("times", number=True)]
         rows = ([one["place"], short(one["what"]), number(one["this_hour"] + one["last_hour"])] for one in warnings)
         print_table(columns, list(rows)[:_WARNINGS_MAX], empty="")
-    for name, error in failed_parts(document).items():
-        click.echo(f"\nThe part {name} could not be read: {error}")
     click.echo(
         f"\nRelease {part(document, 'database').get('release')}, read in {document['took_ms']:.0f} ms. What is wrong, and what mends it: livewell doctor"
     )

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from livewell.operations.state import stuck
 from tests.support.plans import PlanRecorder
 from tests.support.queue_sql import QueueSession
 from tests.support.refresh_sql import RefreshSession
@@ -234,3 +235,17 @@ def test_leases_say_who_holds_them(refresh: RefreshSession) -> None:
     refresh.rows("SELECT livewell.release_singleton('refresh.due', fence) FROM livewell.singleton")
     [free] = state(refresh)["leases"]["singletons"]
     assert (free["held"], free["released"]) == (False, True)
+
+
+def test_what_stands_still_is_said_in_few_words(refresh: RefreshSession) -> None:
+    """The first thing an operator looks for on the screen."""
+    assert stuck(state(refresh)) == []
+    refresh.freeze()
+    refresh.enqueue(2)
+    refresh.rows("DELETE FROM livewell.state_sample")
+    assert stuck(state(refresh)) == ["queue work: 2 wait, nobody works it"]
+    refresh.claim(refresh.register(lease=45, name="old:1"), 1)
+    refresh.advance(700)
+    assert stuck(state(refresh)) == ["queue work: 1 wait, nobody works it", "worker old:1 is gone, with 1 jobs"]
+    refresh.register(lease=3600)
+    assert "queue work: the first of 1 waits for 12 min" in stuck(state(refresh))
