@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from livewell.operations.metrics import GAUGES
+from livewell.operations.gauges import GAUGES
 from livewell.settings import Settings
 from tests.sql.operations.test_system_state import random_history
 from tests.support.http import Web, in_process

@@ -16,7 +16,7 @@ _EXPIRED_SECONDS = 60.0
 _HELD_SECONDS_MAX = 600.0
 _QUEUES_MAX = 20
 # Held for as long as the worker lives that does it, term after term; its age says nothing.
-_STANDING = frozenset({"refresh.due", "schedule", "schedule.tick", "schedules"})
+_STANDING = frozenset({"refresh.due"})
 
 _WHY = "SELECT * FROM livewell.why_job(%s)"
 _DEAD = """
