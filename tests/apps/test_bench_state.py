@@ -16,4 +16,4 @@ def test_the_state_is_measured(tmp_path: Path) -> None:
         lab = Lab(started, Sizes(sessions=50, keys=100, checks=1), tmp_path, lambda _: None)
         measured, failed = runner.run(lab, LINES, 1)
     assert failed == {}
-    assert set(report.report(LINES, measured, {})["met"]) == {"state", "state/kept"}
+    assert set(report.report(LINES, measured, {})["met"]) == {"state"}

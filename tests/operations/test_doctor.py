@@ -288,6 +288,21 @@ async def test_a_type_that_nobody_refreshes_is_named_with_the_reason(sick: Refre
     ]
 
 
+async def test_a_small_type_is_not_overlooked_in_a_large_ledger(sick: RefreshSession, doctor: Examine) -> None:
+    """The state is estimated from some pages; one key of a type of its own is found all the same."""
+    sick.type("rare")
+    sick.rows(
+        "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, fetched_at, checked_at, source_at) "
+        "SELECT 'quote', 'K' || n, 'api', livewell.now(), livewell.now(), livewell.now(), livewell.now() FROM generate_series(1, 20000) AS n"
+    )
+    session = sick.open("ann")
+    sick.subscribe(session, "ONE", user="ann", of="rare")
+    sick.advance(90)
+    sick.heartbeat(session, "ann")
+    assert sick.value("SELECT livewell.state_refresh() ->> 'how'") == "estimated"
+    assert (await doctor())["type_never_refreshes"].subject == "rare"
+
+
 def limited(sick: RefreshSession, **limits: Any) -> int:
     """A queue with this limiter and a hundred jobs; answers a worker for it."""
     sick.limiter("tight", **limits)
