@@ -19,6 +19,8 @@ COMMANDS = (
     Entry("watch", "livewell.cli.watch", "Fresh data"),
     Entry("why", "livewell.cli.why", "Look and mend"),
     Entry("plan", "livewell.cli.plan", "Look and mend"),
+    Entry("state", "livewell.cli.state", "Look and mend"),
+    Entry("doctor", "livewell.cli.doctor", "Look and mend"),
     Entry("queues", "livewell.cli.queues", "Look and mend"),
     Entry("jobs", "livewell.cli.jobs", "Look and mend"),
     Entry("dead", "livewell.cli.dead", "Look and mend"),

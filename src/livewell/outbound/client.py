@@ -25,6 +25,7 @@ import aiohttp
 from pydantic import SecretStr
 from yarl import URL
 
+from livewell import tracing
 from livewell.errors import CallFailed, InvalidOption, LivewellError
 from livewell.outbound.answer import Answer
 from livewell.outbound.decoding import decoder
@@ -140,7 +141,8 @@ class Outbound:
         call = Call(body_bytes_max, before_write)
         try:
             async with asyncio.timeout(self._deadline_seconds) as deadline:
-                return await self._exchange(self._sessions[target.private], whole, head, call)
+                with tracing.span(f"GET {target.origin}", "CLIENT"):
+                    return await self._exchange(self._sessions[target.private], whole, head, call)
         except (aiohttp.ClientError, OSError, BodyRefused) as error:
             reason, detail = self._why(error, call, late=deadline.expired())
         # Out here the errors of aiohttp, which hold the URL and the headers, are no longer in the chain.

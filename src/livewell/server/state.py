@@ -9,6 +9,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
+from livewell import measures
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.nudge import Nudger
 from livewell.queue.progress import JobProgress
@@ -53,6 +54,7 @@ class State:
         self._reads = Reads(self.pools.api, self._nudger, follow=self.pools.hub)
         self._sessions = Sessions(self.pools.hub, self._reads.hub)
         self._reads.hub.start()
+        measures.started()
         return self
 
     async def close(self) -> None:

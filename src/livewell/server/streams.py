@@ -24,6 +24,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from livewell.errors import LivewellError
+from livewell.measures import PUSHES
 from livewell.server.auth import Auth, Caller
 from livewell.server.problems import Problem, busy, too_many
 from livewell.server.transport import cut, narrow
@@ -237,6 +238,7 @@ class Stream(StreamingResponse):
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
         """uvicorn waits here while more than its bound is unsent."""
         self._streams.events += 1
+        PUSHES.add()
         async with asyncio.timeout(self._settings.push_send_seconds):
             await send({"type": "http.response.body", "body": body, "more_body": more})
 

@@ -18,6 +18,7 @@ from collections.abc import Set as AbstractSet
 
 import structlog
 
+from livewell import measures
 from livewell.db import Database, Listener
 from livewell.db.listen import require_direct
 from livewell.errors import DatabaseError, LivewellError
@@ -172,6 +173,7 @@ class Worker:
         ]
         stopping = asyncio.create_task(self._stopping.wait())
         self.started.set()
+        measures.started()
         log.info("worker started", worker=self.holding.worker, name=self.name, queues=self._queues)
         try:
             await asyncio.wait([stopping, *duties], return_when=asyncio.FIRST_COMPLETED)
@@ -239,7 +241,9 @@ class Worker:
                 self.fenced += 1
                 outcome = "fenced"
                 self._upkeep.warn("worker", "a result was fenced: another worker owns the job", f"job {claimed.id}")
-            self._upkeep.count((claimed.queue, claimed.kind, outcome), now - held.started if held.started else 0.0)
+            seconds = now - held.started if held.started else 0.0
+            self._upkeep.count((claimed.queue, claimed.kind, outcome), seconds)
+            measures.JOB_SECONDS.observe(seconds, claimed.queue, outcome)
         self.finished += len(finished)
 
     def _on_heard(self, name: str) -> None:

@@ -67,6 +67,11 @@ GRANT SELECT ON livewell.viewer_session, livewell.subscription TO livewell_hub;
 GRANT EXECUTE ON FUNCTION livewell.read_changes, livewell.read_states, livewell.changed_since, livewell.session_keys TO livewell_hub;
 GRANT EXECUTE ON FUNCTION livewell.changed_since TO livewell_worker;
 
+-- The system state counts sessions, viewers and subscriptions; it needs to know neither which keys nor which sessions are whose.
+GRANT SELECT (user_id, seen_at) ON livewell.viewer_session TO livewell_operate, livewell_readonly;
+GRANT SELECT (data_type) ON livewell.subscription TO livewell_operate, livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.sample_refresh, livewell.state_refresh TO livewell_operate, livewell_worker, livewell_readonly;
+
 -- ── row security: functions that run as the owner see and write the rows of one user, the one they were called for, whatever their own words say ──
 -- Whoever is a login of their own and a member of the owner could switch this off, so it does not hold them; a superuser it never holds. Roles that serve everybody (workers, the hub, operators)
 -- see all rows, and may do with them what is granted above. A migration of these rows has to run as a login, not as livewell_owner.

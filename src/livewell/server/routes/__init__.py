@@ -1,7 +1,7 @@
 """Routes, one file per capability. What is served stands in ROUTERS, and nowhere else."""
 
 from livewell.server import pages
-from livewell.server.routes import data, health, job_stream, jobs, login, plan, schedules, types, viewers
+from livewell.server.routes import data, health, job_stream, jobs, login, operations, plan, schedules, types, viewers
 
 __all__ = ["ROUTERS"]
 
@@ -16,5 +16,6 @@ ROUTERS = (
     jobs.router,
     job_stream.router,
     schedules.router,
+    operations.router,
     pages.router,
 )
