@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
+from livewell.alerts.admin import AlertAdmin
 from livewell.db import Database, Row, Transaction, embedded, migrate
 from livewell.db.database import Foreign
 from livewell.duration import Duration, seconds
@@ -25,6 +26,7 @@ from livewell.limits import written
 from livewell.limits.limiter import Breaker, Limiter
 from livewell.limits.limiter import read as read_limits
 from livewell.model import Backoff, Enqueued, JobState, Lane, QueuePolicy, TaskPolicy
+from livewell.operations.warnings import Warnings
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.batch import Batch
 from livewell.queue.enqueue import Alike, Enqueuer, Request
@@ -258,6 +260,16 @@ class Livewell:
     def admin(self) -> QueueAdmin:
         """Look at queues, jobs and dead letters, and mend them."""
         return QueueAdmin(self.database, self.nudger)
+
+    @property
+    def alerts(self) -> AlertAdmin:
+        """Look at alerts and channels."""
+        return AlertAdmin(self.database)
+
+    @property
+    def warnings(self) -> Warnings:
+        """Look at what was tolerated."""
+        return Warnings(self.database)
 
     @property
     def sync(self) -> Sync:

@@ -20,6 +20,8 @@ COMMANDS = (
     Entry("queues", "livewell.cli.queues", "Look and mend"),
     Entry("jobs", "livewell.cli.jobs", "Look and mend"),
     Entry("dead", "livewell.cli.dead", "Look and mend"),
+    Entry("alerts", "livewell.cli.alerts", "Look and mend"),
+    Entry("warnings", "livewell.cli.warnings", "Look and mend"),
     Entry("keys", "livewell.cli.keys", "Look and mend"),
     Entry("db", "livewell.cli.db", "This machine"),
     Entry("settings", "livewell.cli.settings", "This machine"),

@@ -9,6 +9,8 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
+from livewell.alerts.admin import AlertAdmin
+from livewell.operations.warnings import Warnings
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.nudge import Nudger
 from livewell.queue.progress import JobProgress
@@ -116,3 +118,13 @@ class State:
     def queues(self) -> QueueAdmin:
         """Jobs and queues, as livewell_operate."""
         return QueueAdmin(self.pools.operate, self.nudger)
+
+    @property
+    def alerts(self) -> AlertAdmin:
+        """What is wrong, and who was told, as livewell_operate."""
+        return AlertAdmin(self.pools.operate)
+
+    @property
+    def warnings(self) -> Warnings:
+        """What was tolerated, as livewell_operate."""
+        return Warnings(self.pools.operate)

@@ -1,7 +1,7 @@
 """Routes, one file per capability. What is served stands in ROUTERS, and nowhere else."""
 
 from livewell.server import pages
-from livewell.server.routes import data, health, job_stream, jobs, login, types, viewers
+from livewell.server.routes import alerts, data, health, job_stream, jobs, login, types, viewers, warnings
 
 __all__ = ["ROUTERS"]
 
@@ -13,5 +13,7 @@ ROUTERS = (
     types.router,
     jobs.router,
     job_stream.router,
+    alerts.router,
+    warnings.router,
     pages.router,
 )
