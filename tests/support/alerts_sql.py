@@ -44,7 +44,7 @@ class AlertSession(StoreSession):
         """(answer, fired, cooled, rearmed)."""
         return self.rows("SELECT * FROM livewell.evaluate_rule(%s)", rule)[0]
 
-    def states(self, *_: Any) -> list[str]:  # type: ignore[override]  # of alerts, not of jobs
+    def alert_states(self) -> list[str]:
         """Every alert's state, by number."""
         return self.column("SELECT state::text FROM livewell.alert ORDER BY id")
 
@@ -62,7 +62,7 @@ class AlertSession(StoreSession):
         rows = self.rows("SELECT attempt_id FROM livewell.begin_attempt(%s, %s)", channel, lease)
         return int(rows[0][0]) if rows else None
 
-    def settle(  # type: ignore[override]  # of attempts, not of jobs
+    def settle_attempt(
         self,
         attempt: int | None,
         outcome: str = "sent",

@@ -116,7 +116,7 @@ async def _tell(database: Database, channel: Channel, outbound: Outbound) -> lis
             break
         attempt, message = rows[0][0], Message(*rows[0][1:])
         verdict = await _send(channel, message, outbound, begun + _LEASE_MARGIN_SECONDS / 2)
-        log.info("alert told", channel=channel.name, rule=message.rule, level=message.level, outcome=verdict.outcome)
+        log.info("alert told", channel=channel.name, rule=message.rule, urgency=message.level, outcome=verdict.outcome)
         await database.call(
             _SETTLE,
             (

@@ -20,7 +20,7 @@ def test_an_attempt_is_recorded_and_a_success_is_the_end(fired: AlertSession) ->
     attempt = fired.begin()
     assert fired.told() == ["pending"]
     assert fired.begin() is None
-    assert fired.settle(attempt, "sent", status=204) == "sent"
+    assert fired.settle_attempt(attempt, "sent", status=204) == "sent"
     fired.advance(86400 * 2)
     assert fired.begin() is None
     assert fired.channel() == 0
@@ -53,8 +53,8 @@ def test_a_late_yes_is_believed_and_stays(fired: AlertSession) -> None:
     attempt = fired.begin()
     fired.advance(31)
     fired.expire_attempts()
-    assert fired.settle(attempt, "sent") == "sent"
-    assert fired.settle(attempt, "refused") == "sent"
+    assert fired.settle_attempt(attempt, "sent") == "sent"
+    assert fired.settle_attempt(attempt, "refused") == "sent"
     assert fired.told() == ["sent"]
 
 
@@ -63,7 +63,7 @@ def test_a_late_no_changes_nothing(fired: AlertSession) -> None:
     attempt = fired.begin()
     fired.advance(31)
     fired.expire_attempts()
-    assert fired.settle(attempt, "refused", again=True) == "unknown"
+    assert fired.settle_attempt(attempt, "refused", again=True) == "unknown"
 
 
 def test_a_refusal_that_may_pass_is_tried_eight_times(fired: AlertSession) -> None:
@@ -71,7 +71,7 @@ def test_a_refusal_that_may_pass_is_tried_eight_times(fired: AlertSession) -> No
     pauses = []
     for _ in range(8):
         attempt = fired.begin()
-        state = fired.settle(attempt, "refused", status=500, again=True)
+        state = fired.settle_attempt(attempt, "refused", status=500, again=True)
         pauses.append(
             fired.value("SELECT extract(epoch FROM next_at - livewell.now())::integer FROM livewell.notification")
         )
@@ -85,23 +85,23 @@ def test_a_refusal_that_may_pass_is_tried_eight_times(fired: AlertSession) -> No
 def test_silence_that_was_asked_for_is_kept_and_costs_no_attempt(fired: AlertSession) -> None:
     """On the whole channel, and in the database: another process keeps it too."""
     for _ in range(20):
-        assert fired.settle(fired.begin(), "refused", status=429, again=True, quiet=90) == "waiting"
+        assert fired.settle_attempt(fired.begin(), "refused", status=429, again=True, quiet=90) == "waiting"
         fired.observe("roof", str(fired.now()))
         fired.channel()
         fired.advance(89)
         assert fired.begin() is None
         fired.advance(1)
-    assert fired.settle(fired.begin(), "sent") == "sent"
+    assert fired.settle_attempt(fired.begin(), "sent") == "sent"
 
 
 def test_a_receiver_that_is_gone_disables_its_channel(fired: AlertSession) -> None:
     """Until somebody enables it, or it gets another address."""
-    assert fired.settle(fired.begin(), "refused", status=410, gone=True) == "refused"
+    assert fired.settle_attempt(fired.begin(), "refused", status=410, gone=True) == "refused"
     fired.observe("roof", "wall")
     assert fired.channel() == 1
     assert fired.begin() is None
     assert fired.value("SELECT livewell.enable_channel('ops')") is True
-    assert fired.settle(fired.begin(), "refused", status=410, gone=True) == "refused"
+    assert fired.settle_attempt(fired.begin(), "refused", status=410, gone=True) == "refused"
     fired.observe("roof", "wall", "door")
     fired.channel(source="env:OTHER")
     assert fired.begin() is not None

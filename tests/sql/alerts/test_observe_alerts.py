@@ -25,7 +25,7 @@ def test_a_condition_that_comes_and_goes_is_one_firing(alerts: AlertSession) -> 
         alerts.observe()
         alerts.advance(9 * 60)
     assert alerts.firings() == 1
-    assert alerts.states() == ["cooling"]
+    assert alerts.alert_states() == ["cooling"]
 
 
 def test_gone_for_long_enough_it_is_armed_and_fires_again(alerts: AlertSession) -> None:
@@ -36,7 +36,7 @@ def test_gone_for_long_enough_it_is_armed_and_fires_again(alerts: AlertSession) 
     assert alerts.observe() == (0, 0, 0)
     alerts.advance(1)
     assert alerts.observe() == (0, 0, 1)
-    assert alerts.states() == ["armed"]
+    assert alerts.alert_states() == ["armed"]
     assert alerts.observe("roof") == (1, 0, 0)
     assert alerts.rows("SELECT ended_at IS NOT NULL FROM livewell.alert_firing ORDER BY id") == [(True,), (False,)]
     assert alerts.value("SELECT firings FROM livewell.alert") == 2
@@ -48,7 +48,7 @@ def test_it_is_not_armed_in_the_evaluation_that_sees_it_again(alerts: AlertSessi
     alerts.observe()
     alerts.advance(3600)
     assert alerts.observe("roof") == (0, 0, 0)
-    assert alerts.states() == ["fired"]
+    assert alerts.alert_states() == ["fired"]
 
 
 def test_each_subject_and_each_rule_stands_for_itself(alerts: AlertSession) -> None:
@@ -56,7 +56,7 @@ def test_each_subject_and_each_rule_stands_for_itself(alerts: AlertSession) -> N
     assert alerts.observe("roof", "wall") == (2, 0, 0)
     assert alerts.observe("roof", rule="rain") == (1, 0, 0)
     assert alerts.observe("wall") == (0, 1, 0)
-    assert alerts.states() == ["cooling", "fired", "fired"]
+    assert alerts.alert_states() == ["cooling", "fired", "fired"]
 
 
 def test_a_subject_that_is_named_twice_fires_once(alerts: AlertSession) -> None:
@@ -104,7 +104,7 @@ def test_old_firings_are_forgotten_with_what_was_told_of_them(alerts: AlertSessi
     """But nothing that still goes on."""
     alerts.observe("old", "new")
     alerts.channel()
-    alerts.settle(alerts.begin())
+    alerts.settle_attempt(alerts.begin())
     alerts.observe("new")
     alerts.advance(600)
     alerts.observe("new")
