@@ -29,13 +29,11 @@ async def send_by_apprise(
 ) -> Verdict:
     """One message, in a thread of its own."""
     try:
-        library = importlib.import_module("apprise")
+        plugin = await asyncio.to_thread(_plugin, channel.address.get_secret_value())
     except ImportError:
         return Verdict(
             "refused", "apprise is not installed; install it with: pip install 'livewell[apprise]'", again=True
         )
-    logging.getLogger("apprise").disabled = True  # it logs addresses
-    plugin = library.Apprise.instantiate(channel.address.get_secret_value(), suppress_exceptions=True)
     if not plugin:
         return Verdict("refused", "apprise does not know this kind of address")
     try:
@@ -48,6 +46,13 @@ async def send_by_apprise(
     except PermitLate:
         return Verdict("refused", "the sender was held up, and nothing was sent", again=True)
     return await _notify(plugin, message)
+
+
+def _plugin(address: str) -> Any:
+    """What speaks to this address; None where apprise knows nobody. The first time it reads a hundred plugins, which takes a while."""
+    library = importlib.import_module("apprise")
+    logging.getLogger("apprise").disabled = True  # it logs addresses
+    return library.Apprise.instantiate(address, suppress_exceptions=True)
 
 
 async def _notify(plugin: Any, message: Message) -> Verdict:
