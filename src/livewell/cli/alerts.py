@@ -10,11 +10,9 @@ import click
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
 from livewell.cli.output import (
-    AFTER,
     AS_JSON,
     LIMIT,
     Column,
-    JobId,
     age,
     number,
     print_facts,
@@ -25,6 +23,12 @@ from livewell.cli.output import (
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
+
+
+ID = click.IntRange(1, 2**63 - 1)
+AFTER = click.option(
+    "--after", type=click.IntRange(0, 2**63 - 1), default=0, metavar="ID", help="Go on after this id: the next page."
+)
 
 
 @group("alerts")
@@ -66,7 +70,7 @@ def list_alerts(*, state: str | None, limit: int, after: int, as_json: bool) -> 
 
 
 @alerts.command("show")
-@click.argument("alert_id", metavar="ID", type=JobId())
+@click.argument("alert_id", metavar="ID", type=ID)
 @AS_JSON
 def show(*, alert_id: int, as_json: bool) -> None:
     """Show one alert: its firings, and every attempt to tell somebody."""
