@@ -18,6 +18,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
+from livewell.alerts.admin import AlertAdmin
 from livewell.db import Database, Row, Transaction, embedded, migrate
 from livewell.db.database import Foreign
 from livewell.duration import Duration, seconds
@@ -26,6 +27,7 @@ from livewell.limits import written
 from livewell.limits.limiter import Breaker, Limiter
 from livewell.limits.limiter import read as read_limits
 from livewell.model import Backoff, Enqueued, JobState, Lane, QueuePolicy, TaskPolicy
+from livewell.operations.warnings import Warnings
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.batch import Batch
 from livewell.queue.enqueue import Alike, Enqueuer, Request
@@ -307,6 +309,16 @@ class Livewell:
     def schedule_admin(self) -> ScheduleAdmin:
         """Look at schedules and their runs, ask for one, pause and remove."""
         return ScheduleAdmin(self.database, self.nudger)
+
+    @property
+    def alerts(self) -> AlertAdmin:
+        """Look at alerts and channels."""
+        return AlertAdmin(self.database)
+
+    @property
+    def warnings(self) -> Warnings:
+        """Look at what was tolerated."""
+        return Warnings(self.database)
 
     @property
     def sync(self) -> Sync:

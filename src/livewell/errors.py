@@ -108,6 +108,10 @@ class CallFailed(LivewellError):
         self.headers = headers or {}
 
 
+class AlertNotFound(LivewellError):
+    """No alert has that number, or no channel that name."""
+
+
 class JobNotFound(LivewellError):
     """No job, finished job or dead letter has that id."""
 

@@ -39,7 +39,7 @@ from livewell.errors import ConfigurationError
 from livewell.host import host_name
 from livewell.redact import MASK, mask_url, redact
 
-__all__ = ["Issuer", "Settings", "reference_page"]
+__all__ = ["AlertChannel", "Issuer", "Settings", "reference_page"]
 
 _PREFIX = "LIVEWELL_"
 _FILE = "livewell.toml"
@@ -139,6 +139,41 @@ def _read_issuers(value: object) -> object:
     return tuple(issuers)
 
 
+_ENVIRONMENT = r"^env:[A-Za-z_][A-Za-z0-9_]{0,99}$"
+
+
+class AlertChannel(BaseModel):
+    """Somebody who is told of alerts. Its address is a secret: here stands the name of a variable that holds it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
+    kind: Literal["webhook", "discord", "apprise"]
+    address: Annotated[str, Field(pattern=_ENVIRONMENT)]
+    secret: Annotated[str, Field(pattern=_ENVIRONMENT)] | None = None
+    level: Literal["P0", "P1", "P2"] = "P2"
+
+    @model_validator(mode="after")
+    def _a_webhook_is_signed(self) -> Self:
+        if (self.kind == "webhook") != (self.secret is not None):
+            raise ValueError("a webhook has a secret, and nothing else has one")
+        return self
+
+
+def _read_channels(value: object) -> object:
+    """A list of tables; in the environment it is JSON."""
+    channels = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(channels, list | tuple) or len(channels) > 20:
+        raise ValueError("not a list of channels")
+    if not all(isinstance(one, dict | AlertChannel) for one in channels):
+        raise ValueError("not a channel")
+    names = [one.get("name") if isinstance(one, dict) else one.name for one in channels]
+    if len(set(names)) < len(names):
+        raise ValueError("a channel is named twice")
+    return tuple(channels)
+
+
+_Channels = Annotated[tuple[AlertChannel, ...], BeforeValidator(_read_channels)]
 _Hosts = Annotated[tuple[str, ...], BeforeValidator(_split_hosts)]
 _Origins = Annotated[tuple[str, ...], BeforeValidator(_split_origins)]
 _Issuers = Annotated[tuple[Issuer, ...], BeforeValidator(_read_issuers)]
@@ -334,6 +369,13 @@ class Settings(BaseSettings):
         60, 1, 600, "How often a server compares all keys its streams follow: the bound for a very late commit."
     )
     push_rights_seconds: _Number = _bounded(60, 1, 600, "How often the rights of a stream are checked again.")
+
+    alert_channels: _Channels = _free(
+        "a list of tables (in the environment: JSON) with name, kind (webhook, discord, apprise), address (env:NAME), for a webhook secret (env:NAME), and optionally level (P0, P1, P2); see docs/howto/alerts.md",
+        "Who is told of alerts. Addresses are secrets: each is the name of a variable that holds it.",
+        default=(),
+    )
+    alert_send_seconds: _Number = _bounded(10, 0.1, 60, "How long a receiver of an alert may take to answer.")
 
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = Field(
         default="info", description="The least severe line that is logged."
@@ -560,6 +602,8 @@ def _show_given(name: str, value: object) -> str:
     """The value as an error shows it; of a secret only the scheme, for what is no address cannot be masked surely."""
     if isinstance(value, str) and not value.strip():
         return "empty"
+    if name == "alert_channels":
+        return MASK  # somebody may have written an address where its variable belongs
     if name not in _ADDRESSES:
         return _show(value)
     secret = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
@@ -578,7 +622,7 @@ def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.10g}"
     if isinstance(value, tuple):
-        return ", ".join(one.name if isinstance(one, Issuer) else one for one in value) or "none"
+        return ", ".join(one if isinstance(one, str) else one.name for one in value) or "none"
     return "not set" if value is None else str(value)
 
 
@@ -615,6 +659,7 @@ _SECTIONS = {
     "outbound_hosts": "Calls to upstreams",
     "store_batch_max": "Refreshes and viewers",
     "http_host": "The HTTP server",
+    "alert_channels": "Alerts",
     "log_level": "Logging",
 }
 

@@ -27,6 +27,8 @@ COMMANDS = (
     Entry("schedules", "livewell.cli.schedules", "Look and mend"),
     Entry("runs", "livewell.cli.runs", "Look and mend"),
     Entry("health", "livewell.cli.health", "Look and mend"),
+    Entry("alerts", "livewell.cli.alerts", "Look and mend"),
+    Entry("warnings", "livewell.cli.warnings", "Look and mend"),
     Entry("keys", "livewell.cli.keys", "Look and mend"),
     Entry("db", "livewell.cli.db", "This machine"),
     Entry("settings", "livewell.cli.settings", "This machine"),

@@ -1,4 +1,4 @@
-"""The one way out: Outbound.get.
+"""The one way out: Outbound.get, and Outbound.post for what is told to somebody else.
 
     URL checked ▶ address checked ▶ connected (TLS verified) ▶ before_write ▶ request ▶ head ▶ body, unpacked ▶ Answer
         └──────────────┴──────────────────┴──────────────────────┴──────────────┴────────┴──▶ CallFailed(reason)
@@ -12,10 +12,11 @@ deadline, the look at a kept connection before it is used, and headers as a plai
 """
 
 import asyncio
+import functools
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -40,6 +41,7 @@ __all__ = ["Outbound"]
 
 DEADLINE_SECONDS = 10.0
 BODY_BYTES_MAX = 1_000_000_000
+POST_BYTES_MAX = 1_000_000
 _NO_TIMEOUTS = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
@@ -58,6 +60,8 @@ _OURS = frozenset(
     }
 )
 _NO_BODY = frozenset({204, 304})
+
+_Send = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
 
 class Outbound:
@@ -130,19 +134,67 @@ class Outbound:
         A credential goes in as a SecretStr, in headers or in query (added to the URL's own), and comes out nowhere. before_write runs on the
         connected socket just before the request is written: what it raises is raised here, and nothing was sent.
         """
+        call = Call(body_bytes_max, before_write)
+        return await self._request("GET", url, call, headers=headers or {}, query=query or {})
+
+    async def post(
+        self,
+        url: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str | SecretStr] | None = None,
+        body_bytes_max: int,
+        before_write: Callable[[], None] | None = None,
+    ) -> Answer:
+        """The same with a body of ours; body_bytes_max bounds the answer's.
+
+        Whether it arrived: an answer says so, a CallFailed with sent=False says that it did not. With sent=True and no status nobody knows.
+        """
+        if len(body) > POST_BYTES_MAX:
+            raise InvalidOption(f"a body of {len(body)} bytes: {POST_BYTES_MAX} are allowed")
+        call = Call(body_bytes_max, before_write)
+        return await self._request("POST", url, call, headers=headers or {}, query={}, body=body)
+
+    async def check_host(self, host: str) -> None:
+        """Look a host up and judge its addresses, for a library that makes its own calls; raises CallFailed where we would not call.
+
+        Weaker than a call of ours: the library looks the name up again, and may be told something else.
+        """
+        name = host.lower()
+        private = self._hosts.may_be_private(name)
+        guard = Guard(self._resolve or self._open_system(), private=private)
+        try:
+            async with asyncio.timeout(self._deadline_seconds):
+                await guard.resolve(name)
+        except OSError as error:  # a name without an address, one that is not allowed, or no answer in time
+            reason, detail = explain(error)
+        else:
+            return
+        raise CallFailed(reason, safe(detail, ()))
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        call: Call,
+        *,
+        headers: Mapping[str, str | SecretStr],
+        query: Mapping[str, str | SecretStr],
+        body: bytes | None = None,
+    ) -> Answer:
         if not self._sessions:
             raise LivewellError("Outbound is not open: use it inside `async with Outbound(...) as outbound`")
-        if not 0 <= body_bytes_max <= BODY_BYTES_MAX:
-            raise InvalidOption(f"body_bytes_max={body_bytes_max}: allowed is 0 to {BODY_BYTES_MAX}")
+        if not 0 <= call.body_bytes_max <= BODY_BYTES_MAX:
+            raise InvalidOption(f"body_bytes_max={call.body_bytes_max}: allowed is 0 to {BODY_BYTES_MAX}")
         secrets: list[str] = []
-        head = _request_headers(headers or {}, secrets)
+        head = _request_headers(headers, secrets)
         target = self._target(url)
-        whole = URL(target.url + _more_query(target.url, query or {}, secrets), encoded=True)
-        call = Call(body_bytes_max, before_write)
+        whole = URL(target.url + _more_query(target.url, query, secrets), encoded=True)
+        send = functools.partial(self._sessions[target.private].request, method, whole, headers=head, data=body)
         try:
             async with asyncio.timeout(self._deadline_seconds) as deadline:
-                with tracing.span(f"GET {target.origin}", "CLIENT"):
-                    return await self._exchange(self._sessions[target.private], whole, head, call)
+                with tracing.span(f"{method} {target.origin}", "CLIENT"):
+                    return await self._exchange(send, call)
         except (aiohttp.ClientError, OSError, BodyRefused) as error:
             reason, detail = self._why(error, call, late=deadline.expired())
         # Out here the errors of aiohttp, which hold the URL and the headers, are no longer in the chain.
@@ -182,10 +234,13 @@ class Outbound:
         except UrlRefused as error:
             raise CallFailed("refused_address", safe(str(error), ())) from None
 
-    async def _exchange(
-        self, session: aiohttp.ClientSession, url: URL, headers: Mapping[str, str], call: Call
-    ) -> Answer:
-        response = await self._head(session, url, headers, call)
+    def _open_system(self) -> SystemResolve:
+        if self._system is None:
+            raise LivewellError("Outbound is not open: use it inside `async with Outbound(...) as outbound`")
+        return self._system
+
+    async def _exchange(self, send: _Send, call: Call) -> Answer:
+        response = await self._head(send, call)
         try:
             call.status, call.headers = response.status, _answer_headers(response.raw_headers)
             body, decoded_bytes = await _read_body(response, call)
@@ -201,15 +256,13 @@ class Outbound:
             seconds=time.monotonic() - call.started,
         )
 
-    async def _head(
-        self, session: aiohttp.ClientSession, url: URL, headers: Mapping[str, str], call: Call
-    ) -> aiohttp.ClientResponse:
+    async def _head(self, send: _Send, call: Call) -> aiohttp.ClientResponse:
         """Send the request on a connection that lives; those that died in the pool are passed over, nothing was sent on them."""
         token = CALL.set(call)
         try:
             for _ in range(self._connections_max + 1):
                 try:
-                    return await session.get(url, headers=headers, allow_redirects=False)
+                    return await send(allow_redirects=False)
                 except StaleConnection:
                     continue
         finally:

@@ -61,6 +61,10 @@ class Hosts:
         # A URL with an address instead of a name meets no resolver, so it is judged here (and again at the socket).
         self._misplaced = frozenset(host for host in self._allowed if not self._may_be_called(host))
 
+    def may_be_private(self, host: str) -> bool:
+        """Whether this host is named as one that may be on our own network."""
+        return host in self._private
+
     def read(self, url: str) -> Target:
         """Check a URL whole; raises UrlRefused."""
         if len(url) > _URL_CHARS_MAX:

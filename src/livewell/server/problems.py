@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from livewell.errors import (
+    AlertNotFound,
     DatabaseConflict,
     DatabaseError,
     DatabaseUnavailable,
@@ -154,7 +155,7 @@ async def _http(_: Request, error: Exception) -> Response:
 
 
 _CALLERS: Sequence[type[LivewellError]] = (InvalidOption, InvalidPayload)
-_ABSENT: Sequence[type[LivewellError]] = (UnknownType, UnknownQueue, UnknownSchedule, JobNotFound)
+_ABSENT: Sequence[type[LivewellError]] = (UnknownType, UnknownQueue, UnknownSchedule, JobNotFound, AlertNotFound)
 
 
 async def _ours(request: Request, error: Exception) -> Response:

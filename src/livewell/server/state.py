@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from livewell import measures
+from livewell.alerts.admin import AlertAdmin
+from livewell.operations.warnings import Warnings
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.nudge import Nudger
 from livewell.queue.progress import JobProgress
@@ -126,3 +128,13 @@ class State:
     def schedules(self) -> ScheduleAdmin:
         """Schedules and their runs, as livewell_operate."""
         return ScheduleAdmin(self.pools.operate, self.nudger)
+
+    @property
+    def alerts(self) -> AlertAdmin:
+        """What is wrong, and who was told, as livewell_operate."""
+        return AlertAdmin(self.pools.operate)
+
+    @property
+    def warnings(self) -> Warnings:
+        """What was tolerated, as livewell_operate."""
+        return Warnings(self.pools.operate)

@@ -1,7 +1,20 @@
 """Routes, one file per capability. What is served stands in ROUTERS, and nowhere else."""
 
 from livewell.server import pages
-from livewell.server.routes import data, health, job_stream, jobs, login, operations, plan, schedules, types, viewers
+from livewell.server.routes import (
+    alerts,
+    data,
+    health,
+    job_stream,
+    jobs,
+    login,
+    operations,
+    plan,
+    schedules,
+    types,
+    viewers,
+    warnings,
+)
 
 __all__ = ["ROUTERS"]
 
@@ -17,5 +30,7 @@ ROUTERS = (
     job_stream.router,
     schedules.router,
     operations.router,
+    alerts.router,
+    warnings.router,
     pages.router,
 )
