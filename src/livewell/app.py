@@ -22,6 +22,7 @@ from livewell.alerts.admin import AlertAdmin
 from livewell.db import Database, Row, Transaction, embedded, migrate
 from livewell.db.database import Foreign
 from livewell.duration import Duration, seconds
+from livewell.duties import duties
 from livewell.errors import ConfigurationError, InvalidOption, LivewellError, UnknownLimiter, UnknownTask
 from livewell.limits import written
 from livewell.limits.limiter import Breaker, Limiter
@@ -40,12 +41,10 @@ from livewell.refresh.reading import Reading
 from livewell.refresh.reads import Reads
 from livewell.refresh.record import Fetched
 from livewell.refresh.request import Request as RefreshRequest
-from livewell.refresh.sweeping import sweeping
 from livewell.refresh.validate import Transform
 from livewell.schedule.admin import ScheduleAdmin
-from livewell.schedule.definition import Duty, ScheduleDefinition
+from livewell.schedule.definition import ScheduleDefinition
 from livewell.schedule.definition import define as define_schedule
-from livewell.schedule.housekeeping import housekeeping
 from livewell.schedule.scheduler import Scheduler
 from livewell.schedule.slots import Missed
 from livewell.settings import Settings
@@ -461,11 +460,10 @@ class Livewell:
         chosen = list(queues or [*sorted({definition.policy.queue for definition in self.tasks.values()}), QUEUES])
         holder = name or f"{socket.gethostname()}:{os.getpid()}"
         refreshes = any(queue.startswith("refresh.") or queue == "*" for queue in chosen)
-        duties = self._duties(refreshes=refreshes)
         scheduler = Scheduler(
             self.database,
             self.nudger,
-            [*self.schedules.values(), *(duty.definition() for duty in duties)],
+            [*self.schedules.values(), *(duty.definition() for duty in duties(self.database, refreshes=refreshes))],
             holder=holder,
         )
         tasks, beside = self.tasks, [scheduler.run]
@@ -490,10 +488,6 @@ class Livewell:
             name=name,
             on_hang=on_hang,
         )
-
-    def _duties(self, *, refreshes: bool) -> list[Duty]:
-        """What Livewell does itself by the clock, in whichever worker comes first."""
-        return [housekeeping(self.database), *([sweeping(self.database)] if refreshes else [])]
 
     async def work(self, *, queues: Sequence[str] | None = None, slots: int | None = None) -> None:
         """Be a worker until cancelled; then finish or hand back what is held."""
