@@ -235,12 +235,13 @@ async def test_an_outage_longer_than_the_lease_stops_the_handler_and_passes(
 ) -> None:
     """The handler is cancelled before anybody else may begin; the run is crashed; the next slot runs; a warning says what happened."""
     parts = conninfo_to_dict(livewell_dsn)
-    app, cancelled = Livewell(Settings()), asyncio.Event()
+    app, begun, cancelled = Livewell(Settings()), asyncio.Event(), asyncio.Event()
 
     @app.schedule(every="100ms")
     async def long() -> None:
         if cancelled.is_set():
             return
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -251,8 +252,9 @@ async def test_an_outage_longer_than_the_lease_stops_the_handler_and_passes(
         remote = Stage(livewell_settings.model_copy(update={"database_url": SecretStr(through)}), stage.rows)
         await remote.open()
         try:
-            scheduler = remote.start(app, lease_seconds=1)
-            await until(lambda: stage.states()[:1] == [("running", None)])
+            scheduler = remote.start(app, lease_seconds=3)
+            async with asyncio.timeout(10):
+                await begun.wait()  # not only in the database: the answer may still be on its way
             proxy.refuse()
             proxy.cut()
             async with asyncio.timeout(10):

@@ -78,7 +78,10 @@ async def test_every_route_below_v1_wants_a_caller(web: Web) -> None:
             if path == "/v1/login":
                 continue
             answer = await web.client.request(
-                method, path.format(type="quote", key="AAPL", name="quote", id="64", job_id="64", session="0" * 36)
+                method,
+                path.format(
+                    type="quote", key="AAPL", name="quote", id="64", job_id="64", session="0" * 36, schedule="nightly"
+                ),
             )
             assert answer.status_code == 401, (method, path)
 

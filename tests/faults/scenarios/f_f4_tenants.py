@@ -31,7 +31,9 @@ UNION ALL SELECT 'subscription', session_id::text, user_id, data_type, key FROM 
 UNION ALL SELECT 'job', id::text, queue, kind, state::text FROM livewell.job
 UNION ALL SELECT 'queue', name, paused_at::text, NULL, NULL FROM livewell.queue
 UNION ALL SELECT 'type', name, ttl::text, paused_at::text, version::text FROM livewell.data_type
+UNION ALL SELECT 'schedule', name, asked_at::text, paused_at::text, NULL FROM livewell.schedule
 """
+SCHEDULED = "SELECT livewell.declare_schedule('somebodys', 'interval', NULL, NULL, interval '1 hour', NULL, 'once', interval '1 hour', false, false)"
 
 
 @dataclass(slots=True)
@@ -53,6 +55,7 @@ async def run(scale: Scale) -> Findings:
         people = _people(site)
         sessions = {visitor.name: await visitor.session() for visitor in people}
         held = [await visitor.stream(sessions[visitor.name]) for visitor in people]
+        site.fleet.rows(SCHEDULED)
         before = _state(site)
         for _ in range(scale.pick(1, 10)):
             for operation in operations:
@@ -113,6 +116,8 @@ def _values(site: Site, operation: Operation, sessions: list[str]) -> list[Ids]:
     if operation.path.startswith("/v1/queues/"):
         [(queue,)] = site.fleet.rows("SELECT queue FROM livewell.job LIMIT 1")
         return [({"name": queue}, {"name": "nobodys"})]
+    if operation.path.startswith(("/v1/schedules/", "/v1/runs/")):
+        return [({"name": "somebodys"}, {"name": "nobodys"})]
     return []
 
 

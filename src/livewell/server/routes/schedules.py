@@ -67,17 +67,17 @@ async def runs(state: TheState, caller: Operator, limit: Limit = 50, after: Afte
     return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
-@router.get("/runs/{schedule}", response_model=Page)
+@router.get("/runs/{name}", response_model=Page)
 async def history(
     state: TheState,
     caller: Operator,  # noqa: ARG001 - the scope is the point
-    schedule: Name,
+    name: Name,
     limit: Limit = 50,
     after: After = None,
 ) -> Any:
     """Runs of one schedule, the newest first; also of one that is gone."""
-    _check(schedule)
-    rows = await state.schedules.runs(schedule, before=id_place(after), limit=limit)
+    _check(name)
+    rows = await state.schedules.runs(name, before=id_place(after), limit=limit)
     return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
