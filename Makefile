@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check faults bench bench-refresh bench-push lock clean
+.PHONY: demo test check faults bench bench-refresh bench-push bench-operations lock clean
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "livewell needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Set PYTHON=/path/to/python3.11")'
@@ -36,6 +36,9 @@ bench-refresh: $(READY) ## the refresh engine, in one run (ARGS="--lines due --p
 
 bench-push: $(READY)    ## streams, in one run (ARGS="--lines storm")
 	$(BIN)/livewell bench push $(ARGS)
+
+bench-operations: $(READY) ## the scheduler, in one run (ARGS="--lines frozen")
+	$(BIN)/livewell bench operations $(ARGS)
 
 lock:                   ## after changing dependencies
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade -o requirements.lock

@@ -145,4 +145,7 @@ _UNITS = {
     "held_seconds": "s",
     "seconds": "s",
     "queries_per_client": "queries",
+    "twice": "slots twice",
+    "missing": "slots missing",
+    "gap_seconds": "s",
 }

@@ -12,8 +12,9 @@ import json
 import os
 import re
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
@@ -39,7 +40,14 @@ from livewell.refresh.reading import Reading
 from livewell.refresh.reads import Reads
 from livewell.refresh.record import Fetched
 from livewell.refresh.request import Request as RefreshRequest
+from livewell.refresh.sweeping import sweeping
 from livewell.refresh.validate import Transform
+from livewell.schedule.admin import ScheduleAdmin
+from livewell.schedule.definition import Duty, ScheduleDefinition
+from livewell.schedule.definition import define as define_schedule
+from livewell.schedule.housekeeping import housekeeping
+from livewell.schedule.scheduler import Scheduler
+from livewell.schedule.slots import Missed
 from livewell.settings import Settings
 from livewell.sync import Sync
 
@@ -56,6 +64,7 @@ class Livewell:
         self._given = settings
         self._flags = flags
         self.tasks: dict[str, TaskDefinition] = {}
+        self.schedules: dict[str, ScheduleDefinition] = {}
         self._handles: dict[str, Task[Any, Any]] = {}
         self._queues: dict[str, QueuePolicy] = {}
         self._limiters: dict[str, Limiter] = {}
@@ -186,6 +195,41 @@ class Livewell:
 
         return decorate
 
+    def schedule(
+        self,
+        cron: str | None = None,
+        *,
+        zone: str = "UTC",
+        every: Duration | None = None,
+        at: datetime | None = None,
+        missed: Missed = "once",
+        timeout: Duration = 3600,
+        name: str | None = None,
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]:
+        """Run a function by the clock, in one worker of all at a time: `@app.schedule("0 2 * * *", zone="Europe/Paris")`, `every="5m"`, or `at=` an instant.
+
+        missed: what becomes of slots that nobody could run: none of them (skip), the latest (once), or each of the latest hundred, late (all). The function is async or plain, may have a
+        parameter `run` that says which slot it is, and may return how many rows it touched. After timeout it is cancelled and has failed.
+        """
+
+        def decorate(function: Callable[P, R]) -> Callable[P, R]:
+            definition = define_schedule(
+                function,
+                name=name,
+                cron=cron,
+                zone=zone,
+                every_seconds=None if every is None else seconds(every, "every"),
+                at=at,
+                missed=missed,
+                timeout_seconds=seconds(timeout, "timeout"),
+            )
+            if definition.name in self.schedules:
+                raise ConfigurationError(f"schedule {definition.name}: declared twice; give one of them name=…")
+            self.schedules[definition.name] = definition
+            return function
+
+        return decorate
+
     def transform(self, name: str) -> Callable[[Transform], Transform]:
         """Register what an odd type's file names as its transform: a function of the parsed answer and the keys that gives the list of rows."""
 
@@ -260,6 +304,11 @@ class Livewell:
     def admin(self) -> QueueAdmin:
         """Look at queues, jobs and dead letters, and mend them."""
         return QueueAdmin(self.database, self.nudger)
+
+    @property
+    def schedule_admin(self) -> ScheduleAdmin:
+        """Look at schedules and their runs, ask for one, pause and remove."""
+        return ScheduleAdmin(self.database, self.nudger)
 
     @property
     def alerts(self) -> AlertAdmin:
@@ -410,27 +459,41 @@ class Livewell:
         from livewell.refresh.refresher import KIND, QUEUES, Refresher  # noqa: PLC0415 - see above
 
         chosen = list(queues or [*sorted({definition.policy.queue for definition in self.tasks.values()}), QUEUES])
-        tasks, beside = self.tasks, list[Callable[[], Awaitable[None]]]()
-        hear: Callable[[str], None] | None = None
-        if any(queue.startswith("refresh.") or queue == "*" for queue in chosen):
+        holder = name or f"{socket.gethostname()}:{os.getpid()}"
+        refreshes = any(queue.startswith("refresh.") or queue == "*" for queue in chosen)
+        duties = self._duties(refreshes=refreshes)
+        scheduler = Scheduler(
+            self.database,
+            self.nudger,
+            [*self.schedules.values(), *(duty.definition() for duty in duties)],
+            holder=holder,
+        )
+        tasks, beside = self.tasks, [scheduler.run]
+        hear = [scheduler.wake]
+        if refreshes:
             refresher = Refresher(
                 self.database, self.nudger, outbound=Outbound.from_settings(self.settings), transforms=self._transforms
             )
             tasks = {**self.tasks, KIND: refresher.task}
-            holder = name or f"{socket.gethostname()}:{os.getpid()}"
             dispatcher = Dispatcher(self.database, self.nudger, holder=holder, listen=False)
-            beside, hear = [refresher.run, dispatcher.run], dispatcher.wake
+            beside += [refresher.run, dispatcher.run]
+            hear.append(dispatcher.wake)
         return Worker(
             self.database,
             tasks,
             queues=chosen,
             beside=beside,
-            hear=hear,
+            hear=lambda heard: _tell(hear, heard),
+            settle=scheduler.settle,
             nudger=self.nudger,
             slots=slots,
             name=name,
             on_hang=on_hang,
         )
+
+    def _duties(self, *, refreshes: bool) -> list[Duty]:
+        """What Livewell does itself by the clock, in whichever worker comes first."""
+        return [housekeeping(self.database), *([sweeping(self.database)] if refreshes else [])]
 
     async def work(self, *, queues: Sequence[str] | None = None, slots: int | None = None) -> None:
         """Be a worker until cancelled; then finish or hand back what is held."""
@@ -483,6 +546,11 @@ class Livewell:
                 ),
             )
             self._declared.add(name)
+
+
+def _tell(listeners: Sequence[Callable[[str], None]], heard: str) -> None:
+    for listener in listeners:
+        listener(heard)
 
 
 def database_address(settings: Settings) -> str:

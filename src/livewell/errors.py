@@ -54,6 +54,10 @@ class UnknownQueue(LivewellError):
     """No queue of that name is declared."""
 
 
+class UnknownSchedule(LivewellError):
+    """No schedule of that name is known."""
+
+
 class InvalidPayload(LivewellError):
     """The arguments do not fit the task, cannot be written as JSON, or are too large."""
 

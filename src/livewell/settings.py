@@ -279,6 +279,7 @@ class Settings(BaseSettings):
     history_days_ahead: _Whole = _bounded(14, 2, 60, "How many days of history partitions are made in advance.")
     dead_days: _Whole = _bounded(30, 30, 3650, "How long dead letters are kept; never reduced below 30 days.")
     stat_days: _Whole = _bounded(30, 1, 365, "How long statistics are kept.")
+    run_days: _Whole = _bounded(30, 30, 3650, "How long the runs of schedules are kept; never reduced below 30 days.")
     progress_seconds: _Number = _bounded(1, 0.05, 60, "A job's progress is written at most this often.")
     stat_seconds: _Number = _bounded(10, 0.1, 300, "How often a worker writes its statistics.")
     nudge_ms: _Number = _bounded(20, 1, 1000, "At most one nudge per channel in this time.")
@@ -308,6 +309,12 @@ class Settings(BaseSettings):
         1,
         1_000_000,
         "Keys one process follows at most, for watches and for reads that wait; beyond it reads do not wait.",
+    )
+    watched_bytes_max: _Whole = _bounded(
+        268_435_456,
+        1_048_576,
+        4_294_967_296,
+        "Bytes of values one process keeps of the keys it follows; a value beyond it is read again for the next who comes.",
     )
     cold_reads_max: _Whole = _bounded(
         20, 1, 10_000, "Keys that nobody ever asked for which one user may read through to the upstream in a minute."

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import push, queue, refresh, report
+from bench import operations, push, queue, refresh, report
 from bench.line import BEST, Check, Lab, Line
 from bench.measure import Figures
+from bench.operations.sizes import Sizes as OperationsSizes
 from bench.peers import npm
 from bench.peers.found import find
 from bench.push.sizes import Sizes as PushSizes
@@ -105,6 +106,20 @@ def test_streams_are_measured() -> None:
     assert document["met"]["silent/left"] is True
     assert document["results"]["fan-out"]["deliveries"] > 0
     assert len(push.table(document)) == len(document["ratios"])
+
+
+def test_schedules_are_measured() -> None:
+    """Both lines, with a few slots: none is missing and none comes twice, also when one scheduler is frozen."""
+    lines = ("jitter", "frozen")
+    document = operations.run(
+        pairs=1, say=lambda _: None, lines=lines, sizes=OperationsSizes(jitter_slots=4, frozen_slots=30)
+    )
+
+    assert document["not_measured"] == {}
+    assert set(document["results"]) == set(lines)
+    assert document["met"]["frozen/twice"] is True
+    assert document["met"]["frozen/missing"] is True
+    assert document["results"]["jitter"]["earliest_ms"] >= 0
 
 
 def test_what_says_never_is_met_by_every_pair() -> None:

@@ -192,6 +192,19 @@ async def test_whoever_is_not_let_in_is_told_how(site: Site, context: BrowserCon
     await expect(page.locator("article:visible")).to_have_count(0)
 
 
+async def test_whoever_logs_out_is_out(site: Site, log_in: LogIn, complaints: Complaints) -> None:
+    """The page says so, and going back shows nothing."""
+    site.start()
+    page = await log_in()
+
+    complaints.network_expected = True
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.get_by_role("button", name="Log out").click()
+
+    await expect(page.locator("h1")).to_have_text("You are not signed in.")
+    await expect(page.get_by_role("button", name="Log out")).to_be_hidden()
+
+
 async def test_markup_in_keys_and_texts_is_only_text(site: Site, hand: Hand, log_in: LogIn) -> None:
     """F-F8: names, descriptions, reasons and keys of a hostile source are shown, and nothing of them runs."""
     hand.put_all("AAPL")

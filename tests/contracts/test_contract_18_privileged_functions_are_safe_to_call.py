@@ -31,6 +31,7 @@ CALLS = {
     "change_type": "SELECT livewell.change_type('quote', '2 minutes', 'scheduled', '0 2 * * *', 'UTC')",
     "find_key": "SELECT livewell.find_key('AAAAAAAA')",
     "touch_key": "SELECT livewell.touch_key('AAAAAAAA')",
+    "end_login": "SELECT livewell.end_login('CCCCCCCC')",
     "redeem_link": "SELECT livewell.redeem_link('BBBBBBBB', decode(repeat('00', 32), 'hex'), 'CCCCCCCC', decode(repeat('11', 32), 'hex'), 3600)",
 }
 # A type, a parked key, and a session that was silent for so long that its heartbeat un-parks.

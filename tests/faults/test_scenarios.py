@@ -23,6 +23,9 @@ CAMPAIGN_ONLY = {
     "F-C1",
     "F-C2",
     "F-C3",
+    "F-C1-schedule",
+    "F-C2-schedule",
+    "F-C3-schedule",
     "F-A1-refresh",
 }
 HERE = [scenario for scenario in scenarios() if scenario.code not in CAMPAIGN_ONLY]

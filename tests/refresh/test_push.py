@@ -366,3 +366,27 @@ async def test_the_heap_of_turning_verdicts_stays_small(stage: Stage) -> None:
 
     assert len(stage.hub._turns) == 1
     assert len(stage.hub._heap) <= 1002
+
+
+async def test_values_beyond_the_bound_are_let_go_and_read_again_for_who_comes(livewell_settings: Settings) -> None:
+    """The hub keeps states of all and values of some: the next follower gets every value all the same, the others hear nothing twice."""
+    async with staged(livewell_settings, watched_bytes_max=40) as stage:
+        prices = {f"K{n}": n + 1.0 for n in range(10)}
+        for key, price in prices.items():
+            stage.store(key, price)
+        keys = [("quote", key) for key in prices]
+        first = stage.hub.follow(keys)
+        await stage.prices(first, dict(prices))
+        assert 0 < stage.hub._known.bytes <= 40
+
+        second = stage.hub.follow(keys)
+        seen = await stage.prices(second, dict(prices))
+        assert len(seen) == 10
+        assert 0 < stage.hub._known.bytes <= 40
+
+        stage.store("K0", 99.0)
+        assert [shown.key for shown in await stage.prices(first, {"K0": 99.0})] == ["K0"]
+        await stage.prices(second, {"K0": 99.0})
+        stage.hub.unfollow(first)
+        stage.hub.unfollow(second)
+        assert stage.hub._known.bytes == 0

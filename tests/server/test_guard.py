@@ -299,6 +299,22 @@ async def test_a_cookie_changes_nothing_from_another_site(web: Web, headers: dic
     assert answer.status_code == status
 
 
+async def test_a_login_can_end_itself_and_nothing_else_can(web: Web) -> None:
+    """Afterwards the cookie is worth nothing; a key is told how to be revoked; another site logs nobody out."""
+    cookie, other = await logged_in(web), await logged_in(web)
+    page = web.client_with({"Cookie": cookie, "Origin": BASE})
+
+    assert (
+        await web.client_with({"Cookie": cookie, "Sec-Fetch-Site": "cross-site"}).post("/v1/logout")
+    ).status_code == 403
+    assert (await web.as_key("view", "admin").post("/v1/logout")).status_code == 403
+    ended = await page.post("/v1/logout")
+    assert ended.status_code == 204
+    assert 'livewell=""' in ended.headers["set-cookie"]
+    assert (await page.get("/v1/types")).status_code == 401
+    assert (await web.client_with({"Cookie": other}).get("/v1/types")).status_code == 200
+
+
 async def test_a_cookie_reads_nothing_for_another_site(web: Web) -> None:
     """A cross-site request that brought it all the same."""
     cookie = await logged_in(web)

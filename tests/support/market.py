@@ -16,6 +16,7 @@ from livewell.apps.market.simulator.simulator import Simulator
 from livewell.queue.worker.worker import Worker
 from livewell.refresh.apply import apply
 from livewell.refresh.document import read_file
+from tests.support import canary
 
 CREDENTIAL = "LIVEWELL_TEST_FMP_KEY"  # a name that Settings leaves alone
 HOST = "127.0.0.1"
@@ -168,7 +169,7 @@ async def market(
     **changes: Any,
 ) -> AsyncIterator[Market]:
     """Simulator, app, upstream and the quote type."""
-    os.environ[CREDENTIAL] = "test-key-of-the-simulator"
+    os.environ[CREDENTIAL] = canary.watch("test-key-of-the-simulator")
     settings = settings.model_copy(update={"outbound_private_hosts": (HOST,), **changes})
     app = Livewell(settings)
     async with Simulator(folder / "simulator.log", symbols=symbols, knobs=knobs) as simulator:

@@ -100,7 +100,7 @@ def test_no_answer_means(error: CallFailed, outcome: str, again: bool) -> None:
 
 def test_channels_come_from_the_settings_and_addresses_from_the_environment() -> None:
     """What the database and a log are told has neither address nor secret."""
-    channels = read_channels(Settings(alert_channels=[OPS, CHAT]), ENVIRONMENT)
+    channels = read_channels(Settings.model_validate({"alert_channels": [OPS, CHAT]}), ENVIRONMENT)
 
     assert [(one.name, one.kind, one.level, one.repeats, one.host) for one in channels] == [
         ("ops", "webhook", "P2", True, "ops.example.com"),
@@ -120,14 +120,14 @@ def test_channels_come_from_the_settings_and_addresses_from_the_environment() ->
 def test_a_variable_that_is_not_there_is_named_and_its_value_is_not(environment: dict[str, str]) -> None:
     """The variable, and where to set it."""
     with pytest.raises(ConfigurationError, match="in the variable CHAT_URL") as caught:
-        read_channels(Settings(alert_channels=[CHAT]), environment)
+        read_channels(Settings.model_validate({"alert_channels": [CHAT]}), environment)
     assert "xxxx" not in str(caught.value)
 
 
 def test_a_short_secret_is_refused() -> None:
     """And not shown."""
     with pytest.raises(ConfigurationError, match="fewer than 16") as caught:
-        read_channels(Settings(alert_channels=[OPS]), {**ENVIRONMENT, "OPS_SECRET": "hunter2"})
+        read_channels(Settings.model_validate({"alert_channels": [OPS]}), {**ENVIRONMENT, "OPS_SECRET": "hunter2"})
     assert "hunter2" not in str(caught.value)
 
 
@@ -157,4 +157,4 @@ def test_a_wrong_channel_ends_the_start_and_shows_no_address(
 def test_two_channels_of_one_name_are_refused() -> None:
     """The name is the key of everything that is remembered."""
     with pytest.raises(ValueError, match="alert_channels"):
-        Settings(alert_channels=[CHAT, CHAT])
+        Settings.model_validate({"alert_channels": [CHAT, CHAT]})

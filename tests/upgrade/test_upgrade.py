@@ -63,6 +63,18 @@ def test_what_was_watched_is_watched_still(old: str) -> None:
         )
 
 
+def test_a_key_opens_still_and_what_was_revoked_does_not(old: str) -> None:
+    """From the version on that has them."""
+    with QueueSession(old) as queue:
+        if not queue.value("SELECT to_regclass('livewell.api_key') IS NOT NULL"):
+            pytest.skip("a version before keys")
+        migrate(old)
+        assert queue.rows("SELECT scopes, types FROM livewell.find_key('KeyOfAMachine')") == [
+            (["view", "operate"], ["quote"])
+        ]
+        assert queue.rows("SELECT scopes FROM livewell.find_key('LoginOfAnn')") == []
+
+
 def test_what_ran_then_is_finished_now(old: str) -> None:
     """The old worker's job ends by the old call, and what waited is claimed by the new code."""
     migrate(old)

@@ -6,6 +6,7 @@ from livewell import Livewell, Settings
 from livewell.db.scratch import TestClock
 from livewell.queue.worker.holding import Holding
 from livewell.queue.worker.upkeep import Upkeep
+from livewell.schedule.housekeeping import Housekeeping
 from tests.worker.bench import Bench, Open
 
 
@@ -21,11 +22,7 @@ async def test_housekeeping_lets_go_of_what_is_past_its_time(bench: Bench, livew
     await call("SELECT livewell.add_stats('{q}', '{k}', '{succeeded}', '{1}', '{1}')")
     livewell_clock.advance(31 * 86400)
     await call("SELECT livewell.warn('test', 'new')")
-    upkeep = Upkeep(bench.app.database, Holding(), on_ready=lambda: None)
-    try:
-        await upkeep.keep_house()
-    finally:
-        await upkeep.close()
+    assert await Housekeeping(bench.app.database).run() > 2
     assert await bench.scalar("SELECT array_agg(what) FROM livewell.warning") == ["new"]
     assert await bench.scalar("SELECT count(*) FROM livewell.stat") == 0
     oldest = await bench.scalar("SELECT min(relname) FROM pg_class WHERE relname LIKE 'job_history_2%%'")

@@ -107,6 +107,25 @@ def push(*, lines: str | None, pairs: int, scale: float, seconds: int | None, li
     _measure("bench.push", lines, pairs, scale, listing=listing, as_json=as_json, **changes)
 
 
+@bench.command("operations")
+@click.option("--lines", metavar="NAME,…", help="Only these lines; --list shows which there are.")
+@click.option("--pairs", type=click.IntRange(1, 50), default=1, show_default=True, help="Runs of each line.")
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.0001, 1),
+    default=1.0,
+    help="All sizes × this, to try it out; the bounds hold for 1.",
+)
+@click.option("--list", "listing", is_flag=True, help="Name the lines, and measure nothing.")
+@AS_JSON
+def operations(*, lines: str | None, pairs: int, scale: float, listing: bool, as_json: bool) -> None:
+    """The scheduler: how late a slot begins, and what a frozen scheduler costs.
+
+    Progress goes to standard error.
+    """
+    _measure("bench.operations", lines, pairs, scale, listing=listing, as_json=as_json)
+
+
 def _measure(
     name: str, lines: str | None, pairs: int, scale: float, *, listing: bool, as_json: bool, **changes: int
 ) -> None:

@@ -86,14 +86,14 @@ class Listener:
         raise DatabaseUnavailable("the listener does not hear its own nudge")
 
 
-async def require_direct(conninfo: str, seconds: float) -> None:
+async def require_direct(conninfo: str, seconds: float, *, hear_seconds: float = _HEAR_SECONDS) -> None:
     """Refuse a transaction pooler on the listening address: LISTEN would hear nothing, silently."""
     listening = await connect(conninfo, seconds=seconds, prepare=False)
     try:
         with translated("listen_url"), deadline(listening, seconds):
             await listening.execute(f"LISTEN {CHANNEL}".encode())
             pid = await _scalar(listening, "SELECT pg_backend_pid()")
-        if pid == listening.info.backend_pid or await _hears(listening, conninfo, seconds):
+        if pid == listening.info.backend_pid or await _hears(listening, conninfo, seconds, hear_seconds):
             return
         raise ConfigurationError(
             "LIVEWELL_LISTEN_URL: this address is a transaction pooler, where LISTEN hears nothing. "
@@ -104,7 +104,7 @@ async def require_direct(conninfo: str, seconds: float) -> None:
         await listening.close()
 
 
-async def _hears(listening: Connection, conninfo: str, seconds: float) -> bool:
+async def _hears(listening: Connection, conninfo: str, seconds: float, hear_seconds: float) -> bool:
     """It is a pooler. In session mode our backend is ours and hears; in transaction mode it is lent to others while we wait."""
     ping = f"ping:{secrets.token_hex(8)}"
     speaking = await connect(conninfo, seconds=seconds, prepare=False)
@@ -113,7 +113,7 @@ async def _hears(listening: Connection, conninfo: str, seconds: float) -> bool:
             await speaking.execute("SELECT pg_notify(%s, %s)", (CHANNEL, ping))
     finally:
         await speaking.close()
-    notes = listening.notifies(timeout=_HEAR_SECONDS)
+    notes = listening.notifies(timeout=hear_seconds)
     async for note in notes:
         if note.payload == ping:
             await notes.aclose()

@@ -26,6 +26,7 @@ import aiohttp
 from pydantic import SecretStr
 from yarl import URL
 
+from livewell import tracing
 from livewell.errors import CallFailed, InvalidOption, LivewellError
 from livewell.outbound.answer import Answer
 from livewell.outbound.decoding import decoder
@@ -192,7 +193,8 @@ class Outbound:
         send = functools.partial(self._sessions[target.private].request, method, whole, headers=head, data=body)
         try:
             async with asyncio.timeout(self._deadline_seconds) as deadline:
-                return await self._exchange(send, call)
+                with tracing.span(f"{method} {target.origin}", "CLIENT"):
+                    return await self._exchange(send, call)
         except (aiohttp.ClientError, OSError, BodyRefused) as error:
             reason, detail = self._why(error, call, late=deadline.expired())
         # Out here the errors of aiohttp, which hold the URL and the headers, are no longer in the chain.

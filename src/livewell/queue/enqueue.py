@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
+from livewell import tracing
 from livewell.db import Database, Row, Transaction
 from livewell.db.database import Foreign
 from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption
@@ -46,11 +47,12 @@ class Request(NamedTuple):
     call_key: str | None = None
     batch_id: int | None = None
     units: int | None = None
+    trace: str | None = None
 
     @property
     def plain(self) -> bool:
         """Nothing but a payload sets it apart from others of its kind."""
-        particular = (self.id, self.unique_key, self.group_key, self.call_key, self.batch_id, self.units)
+        particular = (self.id, self.unique_key, self.group_key, self.call_key, self.batch_id, self.units, self.trace)
         return all(value is None for value in particular)
 
     @property
@@ -68,6 +70,7 @@ class Request(NamedTuple):
             "call_key": self.call_key,
             "batch_id": self.batch_id,
             "units": self.units,
+            "trace": self.trace,
             "max_attempts": self.max_attempts,
             "policy": None if self.policy is Policy.KEEP else self.policy.value,
             "lane": None if self.lane == 1 else self.lane,
@@ -150,6 +153,12 @@ class Enqueuer:
         self.bound(len(requests))
         for request in requests:
             request.check()
+        with tracing.span(f"enqueue {requests[0].kind}", "PRODUCER", jobs=len(requests)):
+            if (trace := tracing.carried()) is not None:
+                requests = [request._replace(trace=trace) for request in requests]
+            return await self._enqueue(requests, tx)
+
+    async def _enqueue(self, requests: Sequence[Request], tx: Transaction | Foreign | None) -> list[Enqueued]:
         if tx is None and len(requests) == 1 and requests[0].ready_at_once:
             return [await self._enqueue_one(requests[0])]
         fresh = iter(await self._ids(sum(request.id is None for request in requests)))
@@ -166,7 +175,7 @@ class Enqueuer:
     async def enqueue_alike(
         self, one: Request, alike: Alike, *, tx: Transaction | Foreign | None = None
     ) -> list[Enqueued]:
-        """Enqueue plain jobs that differ from `one` only in their payload; in the order of the payloads."""
+        """Enqueue plain jobs that differ from `one` only in their payload; in the order of the payloads. They carry no trace: thousands below one span help nobody."""
         self.bound(alike.n)
         one.check()
         ids = await self._ids(alike.n)

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from livewell import tracing
 from livewell.errors import DatabaseUnavailable, InvalidPayload, OwnershipLost, PermitLate
 from livewell.model import Cancel, Failed, Outcome, Refused, Release, Released, Retry, Stopped, Succeeded
 from livewell.queue.job import Job
@@ -51,10 +52,11 @@ async def run_job(job: Job, tasks: Mapping[str, TaskDefinition], run_sync: RunSy
     if definition.job_parameter is not None:
         arguments[definition.job_parameter] = job
     try:
-        if definition.is_async:
-            await definition.function(**arguments)
-        else:
-            await run_sync(definition.function, arguments)
+        with tracing.span(f"run {job.claimed.kind}", "CONSUMER", parent=job.claimed.trace, job=job.claimed.id):
+            if definition.is_async:
+                await definition.function(**arguments)
+            else:
+                await run_sync(definition.function, arguments)
     except Exception as error:
         if isinstance(error, MemoryError) and not _memory_left():
             raise OutOfMemory from error
@@ -91,10 +93,13 @@ async def _run_list(
     if definition.job_parameter is not None:
         arguments[definition.job_parameter] = jobs
     try:
-        if definition.is_async:
-            answer = await definition.function(**arguments)
-        else:
-            answer = await run_sync(definition.function, arguments)
+        # One call for many: it belongs to the trace of the first.
+        first = jobs[0].claimed
+        with tracing.span(f"run {first.kind}", "CONSUMER", parent=first.trace, job=first.id, jobs=len(jobs)):
+            if definition.is_async:
+                answer = await definition.function(**arguments)
+            else:
+                answer = await run_sync(definition.function, arguments)
     except Exception as error:
         if isinstance(error, MemoryError) and not _memory_left():
             raise OutOfMemory from error

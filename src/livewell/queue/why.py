@@ -29,7 +29,7 @@ class Why:
             other=f"job {self.other_id}" if self.other_id is not None else "a job that ends just now",
             name=self.name,
             since="" if self.since is None else f"{self.since:%Y-%m-%d %H:%M:%S %Z}",
-            wait=_span(self.wait_seconds),
+            wait=spelled(self.wait_seconds),
             why=f" ({self.name})" if self.name else "",
         )
 
@@ -60,7 +60,7 @@ _WORDS = {
 }
 
 
-def _span(seconds: float | None) -> str:
+def spelled(seconds: float | None) -> str:
     """A duration as people say it; two units are enough."""
     if seconds is None:
         return "a while"

@@ -31,6 +31,7 @@ import structlog
 from livewell.db import Database, Listener
 from livewell.errors import InvalidOption, LivewellError
 from livewell.queue.nudge import Nudger
+from livewell.refresh.known import Known
 from livewell.refresh.shown import Key, Shown, missing
 
 log = structlog.get_logger("livewell.hub")
@@ -63,6 +64,11 @@ class Follower:
         self.wake = asyncio.Event()
         self._latest: dict[Key, Shown] = {}
 
+    @property
+    def waiting(self) -> int:
+        """How many keys have something new that was not taken."""
+        return len(self._latest)
+
     def tell(self, shown: Shown) -> None:
         """A newer state takes the place of one that was not taken yet."""
         place = shown.place
@@ -70,11 +76,22 @@ class Follower:
         self.awaited.discard(place)
         self.wake.set()
 
+    def begin(self, states: list[Shown]) -> None:
+        """What is known of keys that are followed from now on."""
+        self._latest.update((shown.place, shown) for shown in states)
+        if states:
+            self.wake.set()
+
     def forget(self, place: Key) -> None:
         """Not followed any more: what was not taken is not given."""
         self._latest.pop(place, None)
         self.has.pop(place, None)
         self.awaited.discard(place)
+
+    def forget_all(self) -> None:
+        """Nothing is followed any more."""
+        for part in (self.keys, self.awaited, self.has, self._latest):
+            part.clear()
 
     def pop(self) -> Shown | None:
         """What has waited longest, as it is by now; None when nothing waits. For whoever is slower than the changes."""
@@ -99,7 +116,8 @@ class Hub:
         self._settings = database.settings
         self._back_seconds = database.settings.call_timeout_seconds + 1  # no store takes longer
         self._followers: dict[Key, set[Follower]] = {}
-        self._known: dict[Key, Shown] = {}
+        self._places: dict[Key, Key] = {}  # each once, however many follow it: a tenth of what a stream needs
+        self._known = Known(database.settings.watched_bytes_max)
         self._wanted: set[Key] = set()  # changed: to be read in the next pass
         self._new: dict[Key, None] = {}  # followed, and nothing is known of them yet; in the order they came
         self._comparing: list[Key] = []  # of a comparison that is under way
@@ -137,9 +155,10 @@ class Hub:
 
     def extend(self, follower: Follower, keys: Iterable[Key], *, read: bool = True) -> None:
         """Follow these keys too."""
-        new = [place for place in dict.fromkeys(keys) if place not in follower.keys]
-        unknown = sum(place not in self._followers for place in new)
-        if len(self._followers) + unknown > self._settings.watched_keys_max:
+        # The very objects that are known here: whatever looks one up below finds it without comparing texts.
+        new = [self._places.get(place, place) for place in set(keys) - follower.keys]
+        more = sum(place not in self._followers for place in new)
+        if len(self._followers) + more > self._settings.watched_keys_max:
             raise InvalidOption(
                 f"{len(new)} more keys: this process follows {len(self._followers)} and may follow {self._settings.watched_keys_max} (LIVEWELL_WATCHED_KEYS_MAX)"
             )
@@ -147,16 +166,24 @@ class Hub:
         if not self._followers:
             self._wake.set()  # with nobody to tell it does not poll; from now on it does
         for place in new:
-            self._followers.setdefault(place, set()).add(follower)
-            follower.keys.add(place)
-            if not read:
-                continue
-            if place in self._known:
-                follower.tell(self._known[place])  # what others have been told; anything newer comes with the next pass
+            followers = self._followers.get(place)
+            if followers is None:
+                self._followers[place] = {follower}
+                self._places[place] = place
             else:
-                follower.awaited.add(place)
-                self._new[place] = None
-        if self._new:
+                followers.add(follower)
+        follower.keys.update(new)
+        if read:
+            self._show(follower, new)
+
+    def _show(self, follower: Follower, places: list[Key]) -> None:
+        """What others have been told, now; anything newer, and what nobody here knows yet, comes with the next pass."""
+        known = [(place, self._known.get(place)) for place in places]
+        follower.begin([shown for _, shown in known if shown is not None and shown.has_value])
+        unknown = [place for place, shown in known if shown is None or not shown.has_value]
+        if unknown:
+            follower.awaited.update(unknown)
+            self._new.update(dict.fromkeys(unknown))
             self._wake.set()
 
     def reduce(self, follower: Follower, keys: Iterable[Key]) -> None:
@@ -164,18 +191,27 @@ class Hub:
         for place in list(keys):
             follower.keys.discard(place)
             follower.forget(place)
-            followers = self._followers.get(place, set())
-            followers.discard(follower)
-            if not followers:
-                self._followers.pop(place, None)
-                self._known.pop(place, None)
-                self._turns.pop(place, None)
-                self._wanted.discard(place)
-                self._new.pop(place, None)
+            self._leave(place, follower)
 
     def unfollow(self, follower: Follower) -> None:
         """Stop following."""
-        self.reduce(follower, follower.keys)
+        keys = follower.keys.copy()
+        follower.forget_all()
+        for place in keys:
+            self._leave(place, follower)
+
+    def _leave(self, place: Key, follower: Follower) -> None:
+        followers = self._followers.get(place)
+        if followers is None:
+            return
+        followers.discard(follower)
+        if not followers:
+            del self._followers[place]
+            del self._places[place]
+            self._known.drop(place)
+            self._turns.pop(place, None)
+            self._wanted.discard(place)
+            self._new.pop(place, None)
 
     async def close(self) -> None:
         """End the reader."""
@@ -262,7 +298,7 @@ class Hub:
         new = list(islice(self._new, _SLICE))
         compared = [self._comparing.pop() for _ in range(min(len(self._comparing), _SLICE - len(new)))]
         try:
-            await self._read(list(dict.fromkeys([*wanted, *turning, *new, *compared])), turning=turning)
+            await self._read(list(dict.fromkeys([*wanted, *turning, *new, *compared])), anyway={*turning, *new})
         except LivewellError:
             self._wanted |= wanted | turning | set(compared)
             raise
@@ -295,7 +331,8 @@ class Hub:
             after = (last_at, types[-1], keys[-1])
         return False
 
-    async def _read(self, places: list[Key], *, turning: set[Key]) -> None:
+    async def _read(self, places: list[Key], *, anyway: set[Key]) -> None:
+        """Tell what differs from what is known. Of some we want to hear anyway: a verdict whose time has come says when it turns next, and whoever is new has been told nothing."""
         waiting = iter([place for place in places if place in self._followers])
         while page := list(islice(waiting, _PAGE)):
             # What we say we know is what the answer is measured by, whatever happens to _known meanwhile.
@@ -306,17 +343,17 @@ class Hub:
                 (
                     [kind for kind, _ in page],
                     [key for _, key in page],
-                    # Of a verdict whose time has come we want to hear in any case, if only when it turns next.
-                    [-1 if one is None or place in turning else one.status_version for place, one in known.items()],
+                    [-1 if one is None or place in anyway else one.status_version for place, one in known.items()],
                     [None if one is None else one.verdict for one in known.values()],
-                    [-1 if one is None else one.version for one in known.values()],
+                    [-1 if one is None or not one.has_value else one.version for one in known.values()],
                 ),
             )
             for kind, key, *row, turns_seconds in rows:
                 before = known.pop((kind, key))
-                if (kind, key) in self._followers:
-                    self._turn((kind, key), turns_seconds)
-                    self._tell(Shown((kind, key), row, before=before))
+                place = self._places.get((kind, key))
+                if place is not None:  # somebody follows it still
+                    self._turn(place, turns_seconds)
+                    self._tell(Shown(place, row, before=before))
             for place, before in known.items():
                 if before is None and place in self._followers:
                     self._tell(missing(place))  # its type is not in the registry
@@ -325,13 +362,14 @@ class Hub:
             heapq.heapify(self._heap)
 
     def _tell(self, shown: Shown) -> None:
-        place = shown.place
-        if shown.same(self._known.get(place)):
-            return
-        self._known[place] = shown
+        place, known = shown.place, self._known.get(shown.place)
+        same = shown.same(known)
+        if known is None or not same or not known.has_value:
+            self._known.keep(shown)
         for follower in self._followers[place]:
-            follower.tell(shown)
-            self.told += 1
+            if not same or place in follower.awaited:
+                follower.tell(shown)
+                self.told += 1
 
     # -- verdicts that turn by time alone ----------------------------------------------------------------------------
 

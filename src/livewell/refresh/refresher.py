@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr
 from livewell.db import Database
 from livewell.errors import DatabaseError, OwnershipLost, UnknownType
 from livewell.limits.limiter import Limiter, Limits
+from livewell.measures import REFRESHES
 from livewell.model import Blame, Lane, Release, Retry, TaskPolicy
 from livewell.outbound import Outbound
 from livewell.queue.job import Job
@@ -298,6 +299,7 @@ class Refresher:
         return entry | _told(fetched.results[one.key])
 
     def _outcome(self, one: Wanted, job: Job, said: Stored) -> Exception | None:
+        REFRESHES.add(one.type, said.reason or said.answer)
         if said.answer == "fenced":
             return OwnershipLost(f"job {job.id}: another worker owns it by now; nothing was written")
         job.finished = True

@@ -26,7 +26,9 @@ class Shown:
         "checked_at",
         "error",
         "fetched_at",
+        "has_value",
         "key",
+        "place",
         "reason",
         "source_at",
         "status_version",
@@ -38,6 +40,7 @@ class Shown:
 
     def __init__(self, place: Key, row: Sequence[Any], *, before: Shown | None = None) -> None:
         """From (verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value as text); an unchanged value was not sent again."""
+        self.place = place
         self.type, self.key = place
         (
             self.verdict,
@@ -50,15 +53,11 @@ class Shown:
             self.error,
             self.text,
         ) = row
-        if before is not None and before.version == self.version:
+        if before is not None and before.has_value and before.version == self.version:
             self.text = before.text
+        self.has_value: bool = True  # None is one, too
         self._full: bytes | None = None
         self._brief: bytes | None = None
-
-    @property
-    def place(self) -> Key:
-        """What it is the state of."""
-        return self.type, self.key
 
     def same(self, other: Shown | None) -> bool:
         """Nothing that is shown differs."""
@@ -68,6 +67,23 @@ class Shown:
             and other.verdict == self.verdict
             and other.version == self.version
         )
+
+    def without_value(self) -> Shown:
+        """The same state, whose value would have to be read again."""
+        row = (
+            self.verdict,
+            self.source_at,
+            self.fetched_at,
+            self.checked_at,
+            self.version,
+            self.status_version,
+            self.reason,
+            self.error,
+            None,
+        )
+        light = Shown(self.place, row)
+        light.has_value = False
+        return light
 
     def reading(self) -> Reading:
         """As Python has it."""

@@ -41,6 +41,7 @@ def require(scope: str) -> Callable[[Request], Caller]:
 
 
 TheState = Annotated[State, Depends(state_of)]
+Anybody = Annotated[Caller, Depends(caller_of)]  # whatever their scopes
 Viewer = Annotated[Caller, Depends(require("view"))]
 Subscriber = Annotated[Caller, Depends(require("subscribe"))]
 Operator = Annotated[Caller, Depends(require("operate"))]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+import time
 from contextlib import nullcontext
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,16 +20,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from livewell.errors import LivewellError
 from livewell.host import host_name
+from livewell.measures import REQUEST_SECONDS, REQUESTS
 from livewell.server.buckets import Kind
 from livewell.server.problems import Problem, busy, too_many
 from livewell.server.state import State
 
 API = "/v1/"
-HEALTH = frozenset({"/healthz", "/readyz"})
+HEALTH = frozenset({"/healthz", "/readyz", "/health/schedules"})
 OPEN = frozenset({"/v1/openapi.json", "/v1/login"})  # below /v1, and without a caller
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?")
 _METHODS = "GET, POST, PUT, PATCH, DELETE"
+_KNOWN = frozenset(
+    {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
+)  # a method is the client's word: others are counted together
 _BODY_SECONDS = 30.0
 _STRANGERS_MAX = (
     2000  # callers looked up at once: after a restart all streams come back together, each with a key of its own
@@ -54,7 +59,7 @@ class Guard:
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         allowed = origin if origin is not None and origin.lower() in self._origins else None
-        send = _dressed(send, scope["path"], allowed)
+        send = _counted(_dressed(send, scope["path"], allowed), scope)
         try:
             if scope["path"] not in HEALTH:
                 self._check_host(headers)
@@ -157,6 +162,20 @@ def _preflight(allowed: str | None) -> Response:
             "Access-Control-Max-Age": "600",
         },
     )
+
+
+def _counted(send: Send, scope: Scope) -> Send:
+    """Every answer is counted when it begins; how long that took is measured, but of streams, which begin at once and last."""
+    began, method = time.monotonic(), scope["method"] if scope["method"] in _KNOWN else "other"
+
+    async def counted(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            REQUESTS.add(method, str(message["status"]))
+            if not scope["path"].endswith("/stream"):
+                REQUEST_SECONDS.observe(time.monotonic() - began, method)
+        await send(message)
+
+    return counted
 
 
 def _dressed(send: Send, path: str, origin: str | None) -> Send:

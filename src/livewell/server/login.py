@@ -1,6 +1,6 @@
 """Login links: a person at the browser shows that they can read this machine's terminal.
 
-link made (owner) ──printed──▶ opened in a browser ──POST of its token──▶ used up; the browser has a login in a cookie
+link made (owner) ──printed──▶ opened in a browser ──POST of its token──▶ used up; the browser has a login in a cookie ──logout, or time──▶ ended
 
 The token is in the fragment of the address, so it is in no log and no Referer; the link works once, and only for a while.
 """
@@ -40,3 +40,8 @@ async def redeem(database: Database, token: str, settings: Settings) -> str | No
         (parts[0], hash_of(parts[1]), login.id, login.hash, settings.login_seconds),
     )
     return login.text if good else None
+
+
+async def log_out(database: Database, login_id: str) -> None:
+    """End a login that its holder has just shown."""
+    await database.call("SELECT livewell.end_login(%s)", (login_id,))

@@ -26,6 +26,7 @@ from livewell.errors import (
     JobNotFound,
     LivewellError,
     UnknownQueue,
+    UnknownSchedule,
     UnknownType,
 )
 from livewell.server.wire import encode
@@ -154,7 +155,7 @@ async def _http(_: Request, error: Exception) -> Response:
 
 
 _CALLERS: Sequence[type[LivewellError]] = (InvalidOption, InvalidPayload)
-_ABSENT: Sequence[type[LivewellError]] = (UnknownType, UnknownQueue, JobNotFound, AlertNotFound)
+_ABSENT: Sequence[type[LivewellError]] = (UnknownType, UnknownQueue, UnknownSchedule, JobNotFound, AlertNotFound)
 
 
 async def _ours(request: Request, error: Exception) -> Response:

@@ -9,13 +9,15 @@ from pydantic import BaseModel, Field
 
 from livewell.refresh.reading import Reading
 
+Verdict = Literal["fresh", "stale", "lagging", "unverifiable", "missing", "failing"]
+
 
 class ReadingDocument(BaseModel):
     """How a reading looks, for the OpenAPI document."""
 
     type: str
     key: str
-    verdict: Literal["fresh", "stale", "lagging", "unverifiable", "missing", "failing"]
+    verdict: Verdict
     source_at: datetime | None = Field(description="What the source says of its own time.")
     fetched_at: datetime | None = Field(description="When this content was fetched.")
     checked_at: datetime | None = Field(description="When it was last confirmed.")

@@ -16,6 +16,8 @@ from livewell.refresh.shown import Shown
 from livewell.server.auth import Caller
 from livewell.server.streams import CHUNK_BYTES, event
 
+_MUCH = 20  # readings
+
 
 class Readings:
     """The source of one session's stream."""
@@ -27,6 +29,11 @@ class Readings:
         self._ready = False
         self.wake: asyncio.Event = viewing.follower.wake
         self.name = f"session:{viewing.session}"
+
+    @property
+    def much(self) -> bool:
+        """A chunk or more."""
+        return self._follower.waiting > _MUCH
 
     def next(self) -> bytes | None:
         """The readings that have waited longest, each as it is by now; after the first of everything, ready."""

@@ -9,6 +9,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
+from livewell import measures
 from livewell.alerts.admin import AlertAdmin
 from livewell.operations.warnings import Warnings
 from livewell.queue.admin import QueueAdmin
@@ -18,9 +19,11 @@ from livewell.refresh.admin import TypeAdmin
 from livewell.refresh.reads import Reads
 from livewell.refresh.sessions import Sessions
 from livewell.refresh.viewers import Viewers
+from livewell.schedule.admin import ScheduleAdmin
 from livewell.server.auth import Auth
 from livewell.server.buckets import Buckets, Kind
 from livewell.server.keys import Keys
+from livewell.server.lateness import Lateness
 from livewell.server.pools import Addresses, Pools
 from livewell.server.problems import too_many
 from livewell.server.streams import Streams
@@ -41,6 +44,7 @@ class State:
         self.stopping = asyncio.Event()
         self.streams = Streams(settings, self.auth, self.stopping)
         self.progress = JobProgress(self.pools.operate)
+        self.lateness = Lateness(self.pools.hub)
         self._nudger: Nudger | None = None
         self._reads: Reads | None = None
         self._sessions: Sessions | None = None
@@ -52,6 +56,7 @@ class State:
         self._reads = Reads(self.pools.api, self._nudger, follow=self.pools.hub)
         self._sessions = Sessions(self.pools.hub, self._reads.hub)
         self._reads.hub.start()
+        measures.started()
         return self
 
     async def close(self) -> None:
@@ -118,6 +123,11 @@ class State:
     def queues(self) -> QueueAdmin:
         """Jobs and queues, as livewell_operate."""
         return QueueAdmin(self.pools.operate, self.nudger)
+
+    @property
+    def schedules(self) -> ScheduleAdmin:
+        """Schedules and their runs, as livewell_operate."""
+        return ScheduleAdmin(self.pools.operate, self.nudger)
 
     @property
     def alerts(self) -> AlertAdmin:

@@ -24,9 +24,11 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from livewell.errors import LivewellError
+from livewell.measures import PUSHES
 from livewell.server.auth import Auth, Caller
 from livewell.server.problems import Problem, busy, too_many
 from livewell.server.transport import cut, narrow
+from livewell.server.turns import Turns
 from livewell.settings import Settings
 
 log = structlog.get_logger("livewell.streams")
@@ -43,6 +45,11 @@ class Source(Protocol):
 
     wake: asyncio.Event  # set when there may be something to send
     name: str  # two streams of one name cannot be: the newer replaces the older
+
+    @property
+    def much(self) -> bool:
+        """More waits than a few changes."""
+        ...
 
     def next(self) -> bytes | None:
         """The next events, about CHUNK_BYTES of them; None when there is nothing."""
@@ -71,6 +78,7 @@ class Streams:
         self._stopping = stopping
         self._open: dict[str, Stream] = {}
         self._users: Counter[str] = Counter()
+        self.turns = Turns()
         self._watching: asyncio.Task[None] | None = None
         self.opened = 0
         self.dropped = 0  # that took nothing
@@ -172,7 +180,10 @@ class Stream(StreamingResponse):
         finally:
             leaving.cancel()
             self._streams.ended(self)
-            self.source.close()
+            try:
+                await self._streams.turns.take()  # many may be cut off at once
+            finally:
+                self.source.close()
 
     async def _leave(self, receive: Receive) -> None:
         try:
@@ -193,7 +204,11 @@ class Stream(StreamingResponse):
         rights_at = now + self._settings.push_rights_seconds * random.uniform(0.5, 1)  # noqa: S311 - jitter
         while not self._gone:
             self.source.wake.clear()
-            while self._bye is None and not self._gone and (chunk := self.source.next()):
+            while self._bye is None and not self._gone:
+                if self.source.much:
+                    await self._streams.turns.take()
+                if (chunk := self.source.next()) is None:
+                    break
                 await self._send(send, chunk)
                 if time.monotonic() >= beat_at:
                     break
@@ -223,6 +238,7 @@ class Stream(StreamingResponse):
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
         """uvicorn waits here while more than its bound is unsent."""
         self._streams.events += 1
+        PUSHES.add()
         async with asyncio.timeout(self._settings.push_send_seconds):
             await send({"type": "http.response.body", "body": body, "more_body": more})
 

@@ -25,12 +25,12 @@ HELD_BYTES = 4096
 
 
 async def run_silent(scale: Scale) -> Findings:
-    """They connect, and never read a byte."""
+    """They connect, each with as many keys as a user may have (more than the buffers on the way hold), and never read a byte."""
     findings = Findings()
     streams, silent, send_seconds = scale.pick(20, 200), scale.pick(10, 200), scale.pick(2, 10)
     seconds = send_seconds + 4
     async with open_hall(
-        scale, streams=streams, others=silent, keys=2000, silent_keys=2000, push_send_seconds=send_seconds
+        scale, streams=streams, others=silent, keys=2000, silent_keys=1000, push_send_seconds=send_seconds
     ) as hall:
         crowd = hall.crowd
         await crowd.connect()
@@ -88,6 +88,9 @@ async def run_slow(scale: Scale) -> Findings:
             hall.rows(
                 "UPDATE livewell.ledger SET version = version + 1, status_version = status_version + 1, status_at = livewell.now() WHERE key = 'K1'"
             )
+            hall.rows(
+                "SELECT pg_notify('livewell', 'refresh.changed')"
+            )  # as who stores does, or the hub would wait for its poll
             await _value(quick, number)
         slow.read(on=True)
         seen = await _value(slow, changes - 1)

@@ -129,8 +129,8 @@ async def _everywhere(site: Site, visitor: Visitor, operations: list[Operation],
     session = json.loads(opened.body).get("session", "none")
     job = next(iter(site.fleet.jobs.values()))
     for operation in operations:
-        if operation.method == "DELETE" and operation.path.endswith("{session}"):
-            continue  # the session is still needed
+        if operation.path == "/v1/logout" or (operation.method == "DELETE" and operation.path.endswith("{session}")):
+            continue  # the login and the session are still needed
         values = {"session": session, "id": job, "job_id": job, "type": "quote", "name": "quote", "key": "AAPL"}
         path = operation.address(**values)
         await ears.ask(visitor, operation.method, path, json=BODIES[operation.body] if operation.body else None)

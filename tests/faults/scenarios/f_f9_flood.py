@@ -78,7 +78,8 @@ async def run(scale: Scale) -> Findings:
         for statement in FILL.strip().split(";\n"):
             site.fleet.rows(statement, (KEYS,))
         site.fleet.rows(TIMED)
-        await site.fleet.enqueue("effect", scale.pick(2000, 25_000))
+        for _ in range(scale.pick(1, 12)):
+            await site.fleet.enqueue("effect", 2000)
         floods = [await _client(site) for _ in range(CLIENTS)]
         innocent = site.visitor("innocent", site.key().text)
         before, _, _ = await _beside(site, innocent, seconds)
@@ -93,7 +94,7 @@ async def run(scale: Scale) -> Findings:
             ratio <= 2 or stormy <= CLAIM_MS_MAX,
             f"a claim's p99 is {stormy:.1f} ms beside the flood, {calm:.1f} before",
         )
-        findings.check(len(waits) > seconds, f"somebody else was answered {len(waits)} times in {seconds} s")
+        findings.check(len(waits) > seconds / 3, f"somebody else was answered {len(waits)} times in {seconds} s")
         got = sum((flood.got for flood in floods), Counter[tuple[str, int]]())
         full = sum(n for (_, status), n in got.items() if status == 503)
         findings.check(

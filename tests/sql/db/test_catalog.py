@@ -31,6 +31,7 @@ DEFINER_ALLOWED = {
     "change_type": "nobody but the owner writes the registry by hand; an operator changes these two things, within their bounds",
     "find_key": "livewell_api has no table rights; it acts only on the key it is given",
     "touch_key": "livewell_api has no table rights; it acts only on the key it is given",
+    "end_login": "livewell_api has no table rights; it can end nothing but the one login it is given",
     "redeem_link": "livewell_api has no table rights; it uses up the link it is given, and makes a login with no more than its scopes",
     "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
 }

@@ -2,5 +2,6 @@
 
 from tests.support.alerts_fixtures import alerts
 from tests.support.fixtures import queue_dsn
+from tests.support.refresh_fixtures import other_refresh, refresh
 
-__all__ = ["alerts", "queue_dsn"]
+__all__ = ["alerts", "other_refresh", "queue_dsn", "refresh"]

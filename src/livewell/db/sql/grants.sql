@@ -16,3 +16,8 @@ GRANT SELECT ON livewell.release, livewell.migration, livewell.function_source, 
 GRANT SELECT ON livewell.warning TO livewell_operate, livewell_readonly;
 GRANT SELECT, UPDATE, DELETE ON livewell.warning TO livewell_worker;
 GRANT EXECUTE ON FUNCTION livewell.prune_warnings(integer, integer) TO livewell_worker;
+
+-- The system state: operators and workers keep samples for each other, whoever may only look does without.
+GRANT SELECT, INSERT, UPDATE ON livewell.state_sample TO livewell_operate, livewell_worker;
+GRANT SELECT ON livewell.state_sample TO livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.find_sample, livewell.keep_sample, livewell.table_pages, livewell.state_database TO livewell_operate, livewell_worker, livewell_readonly;

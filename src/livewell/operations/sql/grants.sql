@@ -1,4 +1,5 @@
--- Who may do what with operations. Re-applied when this file changes; skipped where roles cannot be created.
+-- Who may look after the system. Re-applied when this file changes; skipped where roles cannot be created.
+GRANT EXECUTE ON FUNCTION livewell.system_state TO livewell_operate, livewell_worker, livewell_readonly;
 
 -- Alert rules read what workers may read, and move alerts.
 GRANT EXECUTE ON FUNCTION

@@ -26,3 +26,7 @@ GRANT EXECUTE ON FUNCTION
 
 GRANT SELECT ON livewell.job, livewell.job_history, livewell.dead_job, livewell.queue, livewell.worker, livewell.stat, livewell.tick, livewell.batch TO livewell_readonly;
 GRANT EXECUTE ON FUNCTION livewell.list_jobs, livewell.show_job, livewell.show_progress, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.list_limiters TO livewell_readonly;
+
+-- The system state.
+GRANT EXECUTE ON FUNCTION livewell.sample_queue, livewell.state_queue, livewell.state_limits TO livewell_operate, livewell_worker, livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.list_limiters TO livewell_worker;

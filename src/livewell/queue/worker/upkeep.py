@@ -1,4 +1,4 @@
-"""What a worker does beside running jobs: upkeep of the queue, statistics, progress, history partitions, warnings.
+"""What a worker does beside running jobs: upkeep of the queue, statistics, progress, warnings.
 
 Each duty is a loop of its own that survives any outage: it fails, is counted, and tries again at its next turn.
 """
@@ -18,9 +18,6 @@ from livewell.queue.worker.holding import Holding
 
 log = structlog.get_logger("livewell.upkeep")
 
-_HOUSEKEEPING_SECONDS = 3600.0
-_PAGE = 1000
-_PAGES_MAX = 100
 _WARNINGS_MAX = 100
 
 
@@ -53,7 +50,6 @@ class Upkeep:
             group.create_task(self._every(self._settings.maintain_seconds, self.maintain))
             group.create_task(self._every(self._settings.stat_seconds, self.flush))
             group.create_task(self._every(self._settings.progress_seconds, self._progress))
-            group.create_task(self._every(_HOUSEKEEPING_SECONDS, self.keep_house))
 
     async def close(self) -> None:
         """Give the connection back."""
@@ -120,22 +116,6 @@ class Upkeep:
                 [job.note for job in jobs],
             ),
         )
-
-    async def keep_house(self) -> None:
-        """Make the coming days' history partitions; let go of what is past its time, politely and in pages."""
-        settings = self._settings
-        await self._link.call("SELECT livewell.ensure_history_days(%s)", (settings.history_days_ahead,))
-        await self._pages("SELECT livewell.prune_queue(%s, %s, %s)", (settings.dead_days, settings.stat_days, _PAGE))
-        await self._pages("SELECT livewell.prune_limits(%s)", (_PAGE,))
-        await self._pages("SELECT livewell.prune_warnings(%s, %s)", (settings.stat_days, _PAGE))
-        # Last, because it gives up (55P03) when somebody reads the partition, and then the rest is done all the same.
-        await self._pages("SELECT livewell.drop_history_day(%s)", (settings.history_days,))
-
-    async def _pages(self, query: str, params: tuple[int, ...]) -> None:
-        """Call it until it has nothing more to do."""
-        for _ in range(_PAGES_MAX):
-            if not (await self._link.call(query, params))[0][0]:
-                return
 
     async def _every(self, seconds: float, duty: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -18,6 +18,7 @@ from collections.abc import Set as AbstractSet
 
 import structlog
 
+from livewell import measures
 from livewell.db import Database, Listener
 from livewell.db.listen import require_direct
 from livewell.errors import DatabaseError, LivewellError
@@ -63,6 +64,7 @@ class Worker:
         on_hang: Callable[[], None] | None = None,
         beside: Sequence[Callable[[], Awaitable[None]]] = (),
         hear: Callable[[str], None] | None = None,
+        settle: Callable[[float, asyncio.Event], Awaitable[None]] | None = None,
     ) -> None:
         if not queues:
             raise LivewellError("a worker needs at least one queue; the app declares none")
@@ -72,6 +74,7 @@ class Worker:
         self._queues = list(queues)
         self._hear = hear  # told every nudge that the listener hears
         self._beside = beside  # what else runs while it works, until its handlers have ended
+        self._settle = settle  # what else is given the grace when it stops, with the event that ends it
         self._names, self._patterns = divide(queues)
         self._nudger = nudger
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
@@ -170,6 +173,7 @@ class Worker:
         ]
         stopping = asyncio.create_task(self._stopping.wait())
         self.started.set()
+        measures.started()
         log.info("worker started", worker=self.holding.worker, name=self.name, queues=self._queues)
         try:
             await asyncio.wait([stopping, *duties], return_when=asyncio.FIRST_COMPLETED)
@@ -237,7 +241,9 @@ class Worker:
                 self.fenced += 1
                 outcome = "fenced"
                 self._upkeep.warn("worker", "a result was fenced: another worker owns the job", f"job {claimed.id}")
-            self._upkeep.count((claimed.queue, claimed.kind, outcome), now - held.started if held.started else 0.0)
+            seconds = now - held.started if held.started else 0.0
+            self._upkeep.count((claimed.queue, claimed.kind, outcome), seconds)
+            measures.JOB_SECONDS.observe(seconds, claimed.queue, outcome)
         self.finished += len(finished)
 
     def _on_heard(self, name: str) -> None:
@@ -322,7 +328,9 @@ class Worker:
         while holding.buffer:
             held = holding.buffer.popleft()
             self._exchange.result(held, Released("the worker stopped before it started"))
-        await self._slots.settle(self._settings.grace_seconds, self._hurry)
+        grace, settle = self._settings.grace_seconds, self._settle
+        others = [] if settle is None else [settle(grace, self._hurry)]
+        await asyncio.gather(self._slots.settle(grace, self._hurry), *others)
         for held in list(holding.running.values()):
             held.stop(StopReason.SHUTDOWN)
         await self._slots.settle(_SHUTDOWN_SECONDS)

@@ -27,6 +27,9 @@ GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_readonly;
 GRANT SELECT ON livewell.exchange_session TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
 GRANT EXECUTE ON FUNCTION livewell.stale_at, livewell.next_due, livewell.is_stale, livewell.verdict, livewell.verdict_turns_at TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
 
+-- Why a key is as it is, and what is possible: read-only, for whoever sees all viewers and jobs. Operators' pools answer viewers too, one key at a time, and say less.
+GRANT EXECUTE ON FUNCTION livewell.why_key, livewell.plan_state, livewell.count_viewers, livewell.dispatch_room TO livewell_worker, livewell_operate, livewell_readonly;
+
 -- Viewers: whoever serves them, and other clients. These run as the owner, see their headers.
 GRANT EXECUTE ON FUNCTION livewell.open_session, livewell.heartbeat_session, livewell.close_session, livewell.subscribe, livewell.unsubscribe, livewell.read_through
     TO livewell_api, livewell_worker;
@@ -63,6 +66,11 @@ GRANT EXECUTE ON FUNCTION
 GRANT SELECT ON livewell.viewer_session, livewell.subscription TO livewell_hub;
 GRANT EXECUTE ON FUNCTION livewell.read_changes, livewell.read_states, livewell.changed_since, livewell.session_keys TO livewell_hub;
 GRANT EXECUTE ON FUNCTION livewell.changed_since TO livewell_worker;
+
+-- The system state counts sessions, viewers and subscriptions; it needs to know neither which keys nor which sessions are whose.
+GRANT SELECT (user_id, seen_at) ON livewell.viewer_session TO livewell_operate, livewell_readonly;
+GRANT SELECT (data_type) ON livewell.subscription TO livewell_operate, livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.sample_refresh, livewell.state_refresh TO livewell_operate, livewell_worker, livewell_readonly;
 
 -- ── row security: functions that run as the owner see and write the rows of one user, the one they were called for, whatever their own words say ──
 -- Whoever is a login of their own and a member of the owner could switch this off, so it does not hold them; a superuser it never holds. Roles that serve everybody (workers, the hub, operators)

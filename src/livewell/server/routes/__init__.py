@@ -1,18 +1,35 @@
 """Routes, one file per capability. What is served stands in ROUTERS, and nowhere else."""
 
 from livewell.server import pages
-from livewell.server.routes import alerts, data, health, job_stream, jobs, login, types, viewers, warnings
+from livewell.server.routes import (
+    alerts,
+    data,
+    health,
+    job_stream,
+    jobs,
+    login,
+    operations,
+    plan,
+    schedules,
+    types,
+    viewers,
+    warnings,
+)
 
 __all__ = ["ROUTERS"]
 
 ROUTERS = (
     health.router,
+    schedules.health,
     login.router,
     viewers.router,
     data.router,
     types.router,
+    plan.router,
     jobs.router,
     job_stream.router,
+    schedules.router,
+    operations.router,
     alerts.router,
     warnings.router,
     pages.router,

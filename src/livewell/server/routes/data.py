@@ -5,18 +5,21 @@ An unknown type, a key that the type cannot have, and a type that the caller may
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from livewell.duration import seconds
 from livewell.errors import InvalidOption, UnknownType
 from livewell.refresh.reads import Read
+from livewell.refresh.why import NOTHING, WhyKey, why_key
 from livewell.server.auth import Caller
 from livewell.server.depends import Subscriber, TheState, Viewer
 from livewell.server.problems import Problem, not_found, too_many
-from livewell.server.reading import ReadingDocument, document
+from livewell.server.reading import ReadingDocument, Verdict, document
+from livewell.server.routes.types import check_name
 from livewell.server.state import State
 from livewell.server.wire import Answer, TypeKey, TypeName
 
@@ -25,6 +28,8 @@ router = APIRouter(prefix="/v1", tags=["data"])
 WAIT_SECONDS_MAX = 30.0
 AGE_SECONDS_MAX = 400 * 86_400.0
 COLD_SECONDS = 60.0  # unknown keys are counted by the minute
+
+_FOR_OPERATORS = ("viewers", "error", "job_id", "lane", "n", "of_limit", "other_id", "name")
 
 Span = Annotated[str | None, Query(max_length=20, examples=["1m"], description='Like "30s", "5m", or seconds.')]
 
@@ -37,6 +42,31 @@ class Demanded(BaseModel):
 
 class ReadThrough(ReadingDocument, Demanded):
     """A reading, and what became of the demand for a better one."""
+
+
+class WhyDocument(BaseModel):
+    """Why a key is as fresh or as stale as it is: a word, a sentence, and the times behind them. Operators are told more."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    key: str
+    reason: str = Field(description="fresh, not_watched, failing, rate, breaker …: docs/howto/why.md has them all.")
+    words: str
+    verdict: Verdict | None
+
+
+# Before the route that reads: a path parameter would take "AAPL/why" for a key.
+@router.get("/data/{type}/{key:path}/why", response_model=WhyDocument)
+async def why(state: TheState, caller: Viewer, type: TypeName, key: TypeKey) -> Any:  # noqa: A002 - as everywhere
+    """Why it is fresh, or what stands in the way of its refresh (X8). Nothing is asked for."""
+    check_name(caller, type)
+    if "\x00" in key:
+        raise not_found()
+    found = await why_key(state.pools.operate, type, key)
+    if found.reason in NOTHING:
+        raise not_found()
+    return Answer(_told(found, operator=caller.may("operate")))
 
 
 @router.get("/data/{type}/{key:path}", response_model=ReadThrough)
@@ -65,6 +95,14 @@ async def refresh(state: TheState, caller: Subscriber, type: TypeName, key: Type
     refuse_public(caller, "refresh")
     found = await read_through(state, caller, type, key, age=0.0, wait=0.0)
     return Answer({"demand": found.demand}, 202)
+
+
+def _told(found: WhyKey, *, operator: bool) -> dict[str, Any]:
+    """Names of ours, other people's number and what an upstream said are for operators."""
+    told = asdict(found)
+    hidden = () if operator else _FOR_OPERATORS
+    shown = {name: value for name, value in told.items() if name not in hidden}
+    return {**shown, "words": found.operator_words if operator else found.words}
 
 
 async def read_through(state: State, caller: Caller, kind: str, key: str, *, age: float | None, wait: float) -> Read:

@@ -29,6 +29,7 @@ class JobRecords:
         self._progress = progress
         self._follower = follower
         self.wake: asyncio.Event = follower.wake
+        self.much = False  # one record at a time
         self.name = f"job:{follower.job_id}:{secrets.token_hex(8)}"  # any number may follow one job
 
     def next(self) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Log a browser in with a one-use link: /login#<token>, a button, a cookie.
+"""Log a browser in with a one-use link: /login#<token>, a button, a cookie; and out again.
 
 The link alone changes nothing: whoever merely fetches it (a preview, a scanner) sends no fragment. The button of the page (web/static/login.js) posts the token; the answer is a cookie that scripts cannot read and that other sites'
 requests do not carry.
@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from livewell.server.auth import COOKIE
-from livewell.server.depends import TheState
-from livewell.server.login import redeem
+from livewell.server.depends import Anybody, TheState
+from livewell.server.login import log_out, redeem
 from livewell.server.problems import Problem, unknown_caller
 
 router = APIRouter(tags=["login"])
@@ -46,4 +46,18 @@ async def log_in(request: Request, state: TheState, body: Link) -> Response:
         httponly=True,
         samesite="strict",
     )
+    return answer
+
+
+@router.post("/v1/logout", status_code=204)
+async def end_login(state: TheState, caller: Anybody) -> Response:
+    """End the login of this browser: its cookie is worth nothing any more, here at once, on other servers as soon as they forget it. Keys and tokens cannot log out."""
+    if caller.kind != "login" or caller.key_id is None:
+        raise Problem(
+            403, "Only a login by link can end itself; revoke a key with: livewell keys revoke", word="no-login"
+        )
+    await log_out(state.pools.api, caller.key_id)
+    state.auth.keys.forget(caller.key_id)
+    answer = Response(status_code=204)
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return answer

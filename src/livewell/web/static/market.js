@@ -251,6 +251,11 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   at("symbol").focus();
 });
+at("logout").addEventListener("click", async () => {
+  const response = await fetch("/v1/logout", { method: "POST" }).catch(() => null);
+  if (response?.ok || response?.status === 401) return location.reload();
+  say("The server did not answer; you are still signed in.");
+});
 addEventListener("storage", (event) => event.key === STORED && arrange());
 at("suggestions").append(...SUGGESTED.map((symbol) => element("button.chip", { type: "button", onclick: () => put(symbol) }, symbol)));
 setInterval(() => document.hidden || tick(), TICK_MS);

@@ -1,0 +1,20 @@
+"""How much of everything is measured; the defaults are the sizes the bounds are stated for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from bench.sizes import scaled
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Whole numbers; intervals and leases are not among them, for they are the same in a small run."""
+
+    jitter_slots: int = 200
+    frozen_slots: int = 200
+
+    def scaled(self, factor: float) -> Self:
+        """The same in small, to try the harness out: figures of a scaled run mean nothing."""
+        return scaled(self, factor)

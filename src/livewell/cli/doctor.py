@@ -1,0 +1,49 @@
+"""`livewell doctor`: is anything wrong, what does it mean, and what mends it?"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import click
+
+from livewell.cli.command import PROBLEM, command
+from livewell.cli.output import AS_JSON, print_json
+from livewell.redact import redact
+
+
+@command("doctor")
+@AS_JSON
+@click.pass_context
+def doctor(ctx: click.Context, *, as_json: bool) -> None:
+    """Look for every known failure, and say what was seen, what it means and what mends it.
+
+    Exits with 1 when there is a finding. Takes less than three seconds; changes nothing.
+    """
+    from livewell import logs  # noqa: PLC0415 - heavy
+    from livewell.app import database_address  # noqa: PLC0415 - heavy
+    from livewell.operations.doctor import examine  # noqa: PLC0415 - heavy
+    from livewell.settings import Settings  # noqa: PLC0415 - heavy
+
+    settings = Settings.load()
+    logs.configure(settings)
+    began = time.monotonic()
+    found = asyncio.run(examine(database_address(settings), settings))
+    seconds = time.monotonic() - began
+    if as_json:
+        findings = [finding.document() for finding in found]
+        print_json({"ok": not found, "findings": findings, "seconds": round(seconds, 3)})
+    elif not found:
+        click.echo(f"All is well: nothing was found in {seconds:.1f} s.")
+    for place, finding in enumerate(found if not as_json else (), 1):
+        click.echo(
+            redact(
+                f"{place}. {finding.word}: {finding.subject}\n   seen   {finding.seen}\n   means  {finding.means}\n   mend   {finding.command}\n"
+            )
+        )
+    if found:
+        if not as_json:
+            click.echo(
+                f"{len(found)} finding{'s' * (len(found) != 1)} in {seconds:.1f} s. Each is explained in docs/operations/doctor.md"
+            )
+        ctx.exit(PROBLEM)

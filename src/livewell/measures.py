@@ -1,0 +1,93 @@
+"""What this process has done since it began, counted: requests, pushes, jobs, due checks. Only numbers; how they are shown is the business of operations/metrics.py.
+
+A process has one set of them, as it has one clock: whoever does something counts it here, and whoever is asked for metrics reads all of it. Nothing is ever taken away, so what is lost by
+a restart is what this process had counted; what is true of the whole system comes from the database (livewell.system_state).
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+Labels = tuple[str, ...]
+
+_LABELS_MAX = 500  # combinations of one measure; what comes later is counted as "other"
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Counter:
+    """How often, by labels."""
+
+    def __init__(self, name: str, about: str, *labels: str) -> None:
+        self.name = name
+        self.about = about
+        self.labels = labels
+        self.values: dict[Labels, float] = {}
+
+    def add(self, *labels: str, n: float = 1) -> None:
+        """Count n more."""
+        place = _place(self.values, labels)
+        self.values[place] = self.values.get(place, 0) + n
+
+
+class Histogram:
+    """How long, by labels: how many took at most so many seconds, and how long all of them took."""
+
+    bounds = _SECONDS
+
+    def __init__(self, name: str, about: str, *labels: str) -> None:
+        self.name = name
+        self.about = about
+        self.labels = labels
+        self.values: dict[Labels, tuple[list[int], list[float]]] = {}
+
+    def observe(self, seconds: float, *labels: str) -> None:
+        """One took so long."""
+        place = _place(self.values, labels)
+        found = self.values.get(place)
+        if found is None:
+            found = self.values[place] = ([0] * (len(self.bounds) + 1), [0.0])
+        counts, total = found
+        counts[bisect_left(self.bounds, seconds)] += 1
+        total[0] += seconds
+
+    def buckets(self, labels: Labels) -> Iterator[tuple[str, float]]:
+        """(upper bound, how many so far), growing, as Prometheus wants them."""
+        n = 0
+        for bound, count in zip((*map(str, self.bounds), "+Inf"), self.values[labels][0], strict=True):
+            n += count
+            yield bound, n
+
+
+def _place(values: Mapping[Labels, object], labels: Labels) -> Labels:
+    """These labels; others in their place when there are too many already."""
+    return labels if labels in values or len(values) < _LABELS_MAX else ("other",) * len(labels)
+
+
+BEGAN: Final = time.monotonic()
+REQUESTS: Final = Counter("livewell_process_requests", "HTTP requests by method and status.", "method", "status")
+REQUEST_SECONDS: Final = Histogram(
+    "livewell_process_request_seconds", "How long answers took; without streams.", "method"
+)
+PUSHES: Final = Counter("livewell_process_pushes", "Events sent to streams.")
+JOB_SECONDS: Final = Histogram(
+    "livewell_process_job_seconds", "How long jobs took, by how they ended.", "queue", "outcome"
+)
+REFRESHES: Final = Counter(
+    "livewell_process_refreshes", "Refreshes by type and what became of them.", "type", "outcome"
+)
+DUE_SECONDS: Final = Histogram("livewell_process_due_check_seconds", "How long due checks took.", "upstream")
+STARTED: Final = Counter(
+    "livewell_process_startup_seconds", "From the start of the process until it could serve or work."
+)
+
+COUNTERS: Final = (REQUESTS, PUSHES, REFRESHES)
+HISTOGRAMS: Final = (REQUEST_SECONDS, JOB_SECONDS, DUE_SECONDS)
+
+
+def started() -> None:
+    """It can serve, or work: remember how long that took, the first time."""
+    if not STARTED.values:
+        STARTED.add(n=time.monotonic() - BEGAN)

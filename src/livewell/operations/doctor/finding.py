@@ -1,0 +1,54 @@
+"""What a check says: always with what was seen, what it means, and the command that mends it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from livewell.db import Database
+from livewell.operations.state import Document
+from livewell.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not well. `word` is one of docs/operations/doctor.md; `subject` is what it is about: a queue, a type, a worker."""
+
+    word: str
+    subject: str
+    seen: str
+    means: str
+    command: str
+
+    def document(self) -> dict[str, str]:
+        """As JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """What checks look at."""
+
+    database: Database
+    settings: Settings
+    state: Document
+
+    async def rows(self, query: str, *params: Any) -> list[dict[str, Any]]:
+        """Ask the database."""
+        return await self.database.call_dicts(query, params)
+
+
+def span(seconds: float | None) -> str:
+    """3 s, 12 min, 2 h, 5 d."""
+    if seconds is None:
+        return "an unknown time"
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if round(abs(seconds) / size, 2) >= 1:  # 3,599 s are 1 h, not 60 min
+            return f"{seconds / size:.1f} {unit}".replace(".0 ", " ")
+    return f"{seconds:.0f} s"
+
+
+def instant(text: str | None) -> str:
+    """An instant of the state, to the second."""
+    return "" if text is None else f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S %Z}"

@@ -1,0 +1,206 @@
+"""Is what people watch being refreshed? Types that never are and why, what upstreams refuse, quota, breaker, viewers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from livewell.operations.doctor.finding import Finding, Patient, instant, span
+from livewell.operations.state import Document, part
+
+_HIGH = 0.75
+_QUIET = """
+SELECT count(*) FILTER (WHERE livewell.verdict(t, l, n.at) NOT IN ('fresh', 'unverifiable'))
+FROM (SELECT livewell.now() AS at) n JOIN livewell.data_type t ON t.name = %s
+CROSS JOIN LATERAL (SELECT k FROM livewell.ledger k WHERE k.data_type = %s ORDER BY k.key LIMIT 5000) AS x (l)
+WHERE (l).due_at IS NOT NULL AND (l).status_at < n.at - interval '1 minute'
+"""
+_QUIET_OUTCOMES = frozenset(
+    {"stored", "corrected", "unchanged", "missing", "type_changed", "singly", "forgotten", "fenced"}
+)
+_REFUSALS = {
+    "rate_wall": (
+        "upstream_429",
+        "answered 429, too many requests",
+        "The upstream allows fewer calls than the limiter does, or somebody else uses the same credential. Each such call is wasted, and the upstream is left alone for as long as it says.",
+        "lower `rate` in the file of upstream {upstream}, then: livewell types apply FILE (look with: livewell queues limiters)",
+    ),
+    "bandwidth_wall": (
+        "upstream_bandwidth",
+        "said that its bandwidth is used up",
+        "The plan's bytes are gone, whatever our own count says. The breaker stays open for hours.",
+        "set `budget` in the file of upstream {upstream} to what the plan has, then: livewell types apply FILE",
+    ),
+    "auth": (
+        "upstream_credential",
+        "did not accept the credential",
+        "The key is wrong, revoked or expired: every call with it fails.",
+        "set the environment variable that upstream {upstream} names in `credentials`, and start the workers again",
+    ),
+    "suspended": (
+        "upstream_credential",
+        "said that the account is suspended",
+        "No call will succeed until the account is open again.",
+        "ask the provider; meanwhile: livewell types pause --upstream {upstream}",
+    ),
+}
+
+
+async def types(patient: Patient) -> Sequence[Finding]:
+    """Watched, not fresh, and not refreshed once in a day."""
+    found = []
+    for one in part(patient.state, "refresh").get("types", ()):
+        stopped = one["paused_at"] or one["upstream_paused_at"] or one["parked_reason"]
+        if one["refreshed_day"] and not stopped:
+            continue
+        quiet = one["quiet"] or await _quiet(patient, one["name"])
+        if quiet:
+            why, command = _why_never(patient.state, one)
+            seen = f"Of type {one['name']} {quiet:,} watched keys are not fresh, and {one['refreshed_day']:,} were refreshed in the last day."
+            found.append(Finding("type_never_refreshes", one["name"], seen, why, command))
+    return found
+
+
+async def _quiet(patient: Patient, name: str) -> int:
+    """Watched keys that are not fresh, counted: a type with few keys may not be in a sample of a large ledger."""
+    if part(patient.state, "refresh").get("how") == "exact":
+        return 0
+    [(quiet,)] = await patient.database.call(_QUIET, (name, name))
+    return int(quiet)
+
+
+def _why_never(state: Document, one: dict[str, Any]) -> tuple[str, str]:
+    """The first thing that stands in its way, and what removes it."""
+    nothing = "Nothing was tried, and nothing stands in its way that is known.", f"livewell types show {one['name']}"
+    return _stopped(one) or _unworked(state, one) or _limited(state, one) or _refused(one) or nothing
+
+
+def _stopped(one: dict[str, Any]) -> tuple[str, str] | None:
+    """By somebody, or because the plan does not have it."""
+    name, upstream = one["name"], one["upstream"]
+    if one["paused_at"]:
+        return f"The type is paused since {instant(one['paused_at'])}.", f"livewell types resume {name}"
+    if one["upstream_paused_at"]:
+        since = instant(one["upstream_paused_at"])
+        return f"Upstream {upstream} is paused since {since}.", f"livewell types resume --upstream {upstream}"
+    if one["parked_reason"]:
+        means = f"The plan does not include this endpoint ({one['parked_reason']})."
+        return means, f"change the plan, then: livewell types resume {name}"
+    return None
+
+
+def _unworked(state: Document, one: dict[str, Any]) -> tuple[str, str] | None:
+    """Nobody works its queue, or nobody does the due check."""
+    queue = next((each for each in part(state, "queue").get("queues", ()) if each["name"] == one["queue"]), None)
+    if queue is None or not queue["workers"]:
+        return f"No living worker works its queue {one['queue']}.", f"livewell worker --queue {one['queue']}"
+    if queue["paused_at"]:
+        return f"Its queue {one['queue']} is paused.", f"livewell queues resume {one['queue']}"
+    due = next((each for each in part(state, "leases").get("singletons", ()) if each["name"] == "refresh.due"), None)
+    if due is None or not due["held"]:
+        return "Nobody does the due check: no worker has queues of refreshes.", "livewell worker --queue 'refresh.*'"
+    return None
+
+
+def _limited(state: Document, one: dict[str, Any]) -> tuple[str, str] | None:
+    for limiter in part(state, "limits").get("limiters", ()):
+        if limiter["name"] == one["upstream"] and limiter["waits_for"] in ("breaker", "budget", "upstream"):
+            means = f"Limiter {limiter['name']} waits: {limiter['waits_for']}, for {span(limiter['wait_seconds'])}."
+            return means, "livewell queues limiters"
+    return None
+
+
+def _refused(one: dict[str, Any]) -> tuple[str, str] | None:
+    refused = {word: n for word, n in one["outcomes"].items() if word not in _QUIET_OUTCOMES}
+    if not refused:
+        return None
+    word = max(refused, key=refused.__getitem__)
+    means = f"Its answers are refused: {word}, {refused[word]:,} times in this hour and the last."
+    return means, f"livewell types sample {one['name']} KEY"
+
+
+async def refusals(patient: Patient) -> Sequence[Finding]:
+    """What upstreams say of us."""
+    return [
+        Finding(
+            word,
+            one["name"],
+            f"Upstream {one['upstream']} {seen}: {one['outcomes'][reason]:,} times for type {one['name']}, in this hour and the last.",
+            means,
+            command.format(upstream=one["upstream"]),
+        )
+        for one in part(patient.state, "refresh").get("types", ())
+        for reason, (word, seen, means, command) in _REFUSALS.items()
+        if one["outcomes"].get(reason)
+    ]
+
+
+async def quota(patient: Patient) -> Sequence[Finding]:
+    """Budgets that are reached, or will be."""
+    return [
+        finding for one in part(patient.state, "limits").get("limiters", ()) if one["active"] for finding in _quota(one)
+    ]
+
+
+def _quota(one: dict[str, Any]) -> Iterator[Finding]:
+    if one["budget_units"] is None:
+        return
+    used = (one["used"] + one["reserved"]) / one["budget_units"]
+    name = _name(one)
+    seen = f"Limiter {name} has used {used:.1%} of {one['budget_units']:,} {one['budget_unit']}"
+    command = "livewell queues limiters (slow types down with: livewell types show TYPE, then `ttl` in its file and livewell types apply FILE)"
+    if used >= one["budget_stop"] or (one["waits_for"] == "budget" and not one["calls_now"]):
+        means = f"Nothing more is fetched. There is room again in {span(one['wait_seconds'])} at the earliest."
+        yield Finding("quota_reached", name, f"{seen}: the stop is at {one['budget_stop']:.0%}.", means, command)
+    elif used >= one["budget_background_stop"]:
+        means = f"Scheduled refreshes stand still; viewers' work goes on until {one['budget_stop']:.0%}{_ends(one)}."
+        yield Finding(
+            "quota_background",
+            name,
+            f"{seen}: background work stops at {one['budget_background_stop']:.0%}.",
+            means,
+            command,
+        )
+    elif used >= _HIGH:
+        means = f"It will be used up before its time{_ends(one)}."
+        yield Finding("quota_high", name, f"{seen}.", means, command)
+
+
+def _ends(one: dict[str, Any]) -> str:
+    left = one["budget_left_seconds"]
+    return "" if left is None else f", in {span(left)} at the pace of the last day"
+
+
+async def breakers(patient: Patient) -> Sequence[Finding]:
+    """Upstreams that are left alone because they failed."""
+    return [
+        Finding(
+            "breaker_open",
+            _name(one),
+            f"The breaker of limiter {_name(one)} is {one['breaker'].replace('_', ' ')} until {instant(one['open_until'])}: {one['failures']:,} of {one['calls']:,} calls failed in ten minutes.",
+            "The upstream fails; nothing is asked of it until then, and after that one call tries whether it is back. It closes by itself.",
+            f"livewell dead list, and the upstream's own status page; to ask by hand: livewell types sample TYPE KEY (limiter {one['name']})",
+        )
+        for one in part(patient.state, "limits").get("limiters", ())
+        if one["active"] and one["breaker"] != "closed"
+    ]
+
+
+async def viewers(patient: Patient) -> Sequence[Finding]:
+    """Subscriptions, and nobody behind them: heartbeats do not arrive, so nothing is refreshed."""
+    found = part(patient.state, "refresh")
+    if not found or not found["subscriptions"] or found["sessions"]:
+        return []
+    return [
+        Finding(
+            "no_viewers",
+            "viewers",
+            f"There are {found['subscriptions']:,} subscriptions, and no session was seen within five minutes.",
+            "Nobody counts as a viewer, so nothing is refreshed on demand. Either everybody left and no worker sweeps, or heartbeats (PUT /v1/sessions/ID, every 60 s) do not arrive.",
+            "curl -i -X PUT SERVER/v1/sessions/ID from where the clients are; if nobody should be there: livewell worker --queue 'refresh.*' sweeps them",
+        )
+    ]
+
+
+def _name(one: dict[str, Any]) -> str:
+    return f"{one['name']}/{one['credential']}" if one["credential"] else str(one["name"])

@@ -1,0 +1,59 @@
+"""What people do with schedules: look, ask for a run, pause, remove; and read the history. Used by the command line, the server and code."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from livewell.db import Database
+from livewell.errors import InvalidOption, UnknownSchedule
+from livewell.queue.nudge import Nudger
+from livewell.schedule.scheduler import SCHEDULE
+
+Record = dict[str, Any]
+
+
+class ScheduleAdmin:
+    """The operator's hands."""
+
+    def __init__(self, database: Database, nudger: Nudger) -> None:
+        self._database = database
+        self._nudger = nudger
+
+    async def schedules(self) -> list[Record]:
+        """Every schedule and every loop, by name, with its next slot and its latest run."""
+        return await self._database.call_dicts("SELECT * FROM livewell.list_schedules()")
+
+    async def runs(self, schedule: str | None = None, *, before: int | None = None, limit: int = 50) -> list[Record]:
+        """A page of runs, the newest first."""
+        return await self._database.call_dicts(
+            "SELECT * FROM livewell.list_runs(%s, %s, %s)", (schedule, before or None, limit)
+        )
+
+    async def ask(self, name: str) -> Literal["asked", "nobody"]:
+        """Ask for a run now; nobody: it waits for a process that has the handler."""
+        answer = (await self._database.call("SELECT livewell.ask_run(%s)", (name,)))[0][0]
+        if answer == "unknown":
+            raise await self._unknown(name)
+        self._nudger.nudge(SCHEDULE)
+        return "nobody" if answer == "nobody" else "asked"
+
+    async def pause(self, name: str, *, paused: bool = True) -> None:
+        """Begin no more runs, or begin them again."""
+        if not (await self._database.call("SELECT livewell.pause_schedule(%s, %s)", (name, paused)))[0][0]:
+            raise await self._unknown(name)
+        self._nudger.nudge(SCHEDULE)
+
+    async def remove(self, name: str) -> None:
+        """Forget a schedule that no process has any more."""
+        answer = (await self._database.call("SELECT livewell.remove_schedule(%s)", (name,)))[0][0]
+        if answer == "unknown":
+            raise await self._unknown(name)
+        if answer == "in use":
+            raise InvalidOption(
+                f"schedule {name!r}: a process that has its handler was here within the last minute, and would declare it again. "
+                f"Take it out of the code first, or stop it with: livewell schedules pause {name}"
+            )
+
+    async def _unknown(self, name: str) -> UnknownSchedule:
+        names = [row["name"] for row in await self.schedules() if row["kind"] != "loop"]
+        return UnknownSchedule(f"schedule {name!r} is not there; there are: {', '.join(names) or 'none'}")

@@ -1,0 +1,280 @@
+"""The loop that runs schedules; every worker has one, and any of them may run any slot.
+
+    looking ──nothing is due──▶ sleeping (until the next slot, a nudge, at most a second) ──▶ looking
+       ├──a slot is due──▶ planned here, begun in the database ──begun──▶ a run of its own, beside the loop
+       │                                                       ├──skipped, moved──▶ looking
+       │                                                       └──waiting (it catches up, and the last run still runs)──▶ looked at again soon
+       └──the database is away──▶ a pause, counted ──▶ looking
+
+There is no leader: whose call comes first gets the slot. Which slot is due is decided by the database's clock; only the reading of cron texts happens here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+from cronsim import CronSimError
+
+from livewell.db import Database
+from livewell.errors import ConfigurationError, DatabaseError, LivewellError
+from livewell.queue.nudge import Nudger
+from livewell.queue.worker.threads import Threads
+from livewell.schedule.definition import Run, ScheduleDefinition
+from livewell.schedule.running import Begun, Running
+from livewell.schedule.slots import Kind, Missed, Rule, check_zone, first_slot, plan
+
+log = structlog.get_logger("livewell.schedule")
+
+SCHEDULE = "schedule"  # the nudge that wakes the loop
+_DECLARE = "SELECT livewell.declare_schedule(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_TICK = "SELECT name, kind, cron, zone, every, missed, due_at, asked_at, now, wait_seconds FROM livewell.tick_schedules(%s, %s)"
+_PLAN = "SELECT livewell.plan_schedule(%s, %s, %s, %s, %s)"
+_BEGIN = "SELECT answer, run_id, fence, wait_seconds FROM livewell.begin_run(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_ASKED = "SELECT answer, run_id, fence, wait_seconds FROM livewell.begin_asked_run(%s, %s, %s)"
+_WARNINGS_MAX = 100
+_THREADS_MAX = 32  # for plain handlers
+_AGAIN_SECONDS = 0.2  # until a slot that waits for the run before it is looked at again
+_MOVED_SECONDS = 0.02  # somebody else has the slot, or only the row: not to ask as fast as we can
+_LEASE_SECONDS_MAX = 3600.0
+# Of the lease that is set: whoever takes over needs a moment too, and all of it shall fit into the lease. With the whole lease the gap behind a frozen scheduler was 2.005 s of 2.
+_TERM = 0.9
+_STOP_SECONDS = 3.0  # for handlers that were cancelled, and for their ends to be written
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A row of tick_schedules."""
+
+    name: str
+    kind: Kind
+    cron: str | None
+    zone: str | None
+    every: timedelta | None
+    missed: Missed
+    due: datetime | None
+    asked: datetime | None
+    now: datetime
+
+    @property
+    def is_due(self) -> bool:
+        """By the database's clock; a session of another zone than UTC must not be compared by its wall clock."""
+        return self.due is None or self.due.astimezone(UTC) <= self.now.astimezone(UTC)
+
+
+class Scheduler:
+    """The loop of one process, for the schedules whose handlers it has."""
+
+    def __init__(
+        self,
+        database: Database,
+        nudger: Nudger,
+        definitions: Sequence[ScheduleDefinition],
+        *,
+        holder: str,
+        lease_seconds: float | None = None,
+        poll_seconds: float = 1.0,
+    ) -> None:
+        self._nudger = nudger
+        self._link = database.link()
+        self._definitions = {one.name: one for one in definitions}
+        self._holder = holder.encode()[:200].decode(errors="ignore")
+        self._lease_seconds = _TERM * min(lease_seconds or database.settings.lease_seconds, _LEASE_SECONDS_MAX)
+        self._poll_seconds = poll_seconds
+        self._threads = Threads(_THREADS_MAX)
+        self._running: dict[asyncio.Task[None], Running] = {}
+        self._again: dict[str, float] = {}  # schedules that wait for their last run → when to look again, monotonic
+        self._woken = asyncio.Event()
+        self._stopping = False
+        self._declared = False
+        self._warnings: dict[str, str] = {}
+        self.counts: defaultdict[str, int] = defaultdict(int)  # turns, begun, skipped, moved, succeeded, failed, lost …
+
+    def wake(self, name: str) -> None:
+        """Somebody asked for a run, or changed a schedule: look now."""
+        if name == SCHEDULE:
+            self._again.clear()
+            self._woken.set()
+
+    async def run(self) -> None:
+        """Until cancelled or settled, through any outage of the database."""
+        self._nudger.attach(self.wake)
+        try:
+            while not self._stopping:
+                await self._sleep(await self._survive())
+            await asyncio.Event().wait()  # settled: what is left is to be cancelled
+        finally:
+            self._nudger.detach(self.wake)
+            self._threads.close()
+            await self._link.close()
+
+    async def settle(self, grace_seconds: float, hurry: asyncio.Event) -> None:
+        """Begin nothing more; let what runs end within the grace, and end the rest as failed. A run that is cut off all the same becomes crashed when its lease is over."""
+        self._stopping = True
+        self._woken.set()
+        hurried = asyncio.ensure_future(hurry.wait())
+        try:
+            if self._running:
+                await asyncio.wait([_all(self._running), hurried], timeout=grace_seconds, return_when="FIRST_COMPLETED")
+        finally:
+            hurried.cancel()
+        for running in self._running.values():
+            running.stop()
+        if self._running:
+            await asyncio.wait(list(self._running), timeout=_STOP_SECONDS)
+
+    async def turn(self) -> float:
+        """Begin what is due; answers for how many seconds nothing will be."""
+        if not self._declared:
+            await self._declare()
+        await self._flush()
+        self.counts["turns"] += 1
+        wait = self._poll_seconds
+        for row in await self._link.call(_TICK, (list(self._definitions), self._holder)):
+            if row[0] is None:
+                wait = min(wait, self._poll_seconds if row[9] is None else row[9])
+            elif not self._stopping:
+                wait = min(wait, await self._handle(_Found(*row[:9])))
+        return wait
+
+    async def _declare(self) -> None:
+        for one in self._definitions.values():
+            rule, timeout = one.rule, timedelta(seconds=one.timeout_seconds)
+            await self._link.call(
+                _DECLARE,
+                (
+                    one.name,
+                    rule.kind,
+                    rule.cron,
+                    rule.zone,
+                    rule.every,
+                    one.at,
+                    one.missed,
+                    timeout,
+                    one.internal,
+                    one.internal,
+                ),
+            )
+        self._declared = True
+
+    async def _handle(self, found: _Found) -> float:
+        """One schedule that is due, was asked for or is not planned; answers when to look again."""
+        again = self._again.get(found.name, 0.0) - time.monotonic()
+        if again > 0:
+            return again
+        self._again.pop(found.name, None)
+        if found.asked is not None:
+            sent = time.monotonic()
+            rows = await self._link.call(_ASKED, (found.name, self._holder, self._lease))
+            wait = self._answered(found.name, found.asked, sent, rows[0], by_hand=True)
+            if wait:
+                return wait
+        if not found.is_due:
+            return self._poll_seconds
+        try:
+            return await self._plan(found) if found.due is None else await self._slot(found, found.due)
+        except (CronSimError, ConfigurationError, StopIteration) as error:
+            # Written by another version, or by hand: it is refused when it is declared.
+            self._warn(f"a schedule cannot be read: {found.name}", f"{found.cron!r} in {found.zone!r}: {error}")
+            return self._poll_seconds
+
+    async def _plan(self, found: _Found) -> float:
+        if found.cron is None or found.zone is None:
+            return self._poll_seconds  # it has ended, and was asked for
+        check_zone(found.zone)
+        first, gap = first_slot(found.cron, found.zone, found.now)
+        await self._link.call(_PLAN, (found.name, found.cron, found.zone, first, gap))
+        return max(0.0, (first - found.now).total_seconds())
+
+    async def _slot(self, found: _Found, due: datetime) -> float:
+        if found.zone is not None:
+            check_zone(found.zone)
+        planned = plan(Rule(found.kind, found.cron, found.zone, found.every), found.missed, due, found.now)
+        sent = time.monotonic()
+        skipped = (planned.skipped, planned.skipped_last)
+        rows = await self._link.call(
+            _BEGIN,
+            (found.name, self._holder, due, planned.slot, planned.after, planned.gap, *skipped, self._lease),
+        )
+        wait = self._answered(found.name, planned.slot, sent, rows[0])
+        if wait or planned.after is None:
+            return wait or self._poll_seconds
+        return max(0.0, (planned.after - found.now).total_seconds())
+
+    @property
+    def _lease(self) -> timedelta:
+        return timedelta(seconds=self._lease_seconds)
+
+    def _answered(self, name: str, slot: Any, sent: float, row: Sequence[Any], *, by_hand: bool = False) -> float:
+        """Start what was begun; answers how long to wait before this schedule is looked at again."""
+        answer, run_id, fence, wait_seconds = row
+        self.counts[answer] += 1
+        if answer == "waiting":
+            wait = min(max(float(wait_seconds), 0.01), _AGAIN_SECONDS)
+            self._again[name] = time.monotonic() + wait
+            return wait
+        if answer == "moved":
+            return _MOVED_SECONDS
+        if answer == "begun":
+            self._start(self._definitions[name], Begun(Run(name, slot, by_hand, run_id), fence, sent))
+        return 0.0
+
+    def _start(self, definition: ScheduleDefinition, begun: Begun) -> None:
+        running = Running(
+            self._link, self._threads, definition, begun, lease_seconds=self._lease_seconds, warn=self._warn
+        )
+        task = asyncio.create_task(self._follow(running, definition.name), name=f"run-{begun.run.id}")
+        self._running[task] = running
+        task.add_done_callback(self._ended)
+
+    async def _follow(self, running: Running, name: str) -> None:
+        self.counts[await running.go()] += 1
+        if self._again.pop(name, None) is not None:
+            self._woken.set()  # a slot waited for this one
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.counts["lost"] += 1
+            self._warn(f"a run could not be followed: {type(error).__name__}", str(error))
+            log.error("a run could not be followed", error=str(error))
+
+    async def _survive(self) -> float:
+        """A turn; a database that is away costs a pause and is counted."""
+        try:
+            return await self.turn()
+        except LivewellError as error:
+            self.counts["outages"] += 1
+            what = error.sqlstate if isinstance(error, DatabaseError) and error.sqlstate else type(error).__name__
+            self._warn(f"the scheduler failed: {what}", str(error))
+            log.warning("scheduler failed", error=str(error))
+            return self._poll_seconds * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+
+    def _warn(self, what: str, sample: str) -> None:
+        if len(self._warnings) < _WARNINGS_MAX:
+            self._warnings[what] = sample
+
+    async def _flush(self) -> None:
+        for what, sample in list(self._warnings.items()):
+            await self._link.call("SELECT livewell.warn('schedule', %s, %s)", (what, sample))
+            self._warnings.pop(what, None)
+
+    async def _sleep(self, seconds: float) -> None:
+        if seconds > 0 and not self._stopping:
+            try:
+                async with asyncio.timeout(min(seconds, self._poll_seconds)):
+                    await self._woken.wait()
+            except TimeoutError:
+                return
+        self._woken.clear()
+
+
+def _all(running: dict[asyncio.Task[None], Running]) -> asyncio.Future[Any]:
+    return asyncio.ensure_future(asyncio.wait(list(running)))

@@ -1,0 +1,34 @@
+"""What is late, for whoever asks without a login: the database is asked at most once a second, however many ask us."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from livewell.db import Database
+
+_FRESH_SECONDS = 1.0
+_CALL_SECONDS = 2.0
+
+
+class Lateness:
+    """One answer for all who come within a second."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._turn = asyncio.Lock()
+        self._asked = float("-inf")
+        self._found: list[dict[str, Any]] = []
+
+    async def look(self) -> list[dict[str, Any]]:
+        """Names and seconds of what is late, by name."""
+        async with self._turn:
+            asked = time.monotonic()
+            if asked - self._asked >= _FRESH_SECONDS:
+                rows = await self._database.call(
+                    "SELECT name, late_seconds FROM livewell.late_schedules()", seconds=_CALL_SECONDS
+                )
+                self._found = [{"name": name, "late_seconds": round(seconds, 1)} for name, seconds in rows]
+                self._asked = asked
+            return self._found

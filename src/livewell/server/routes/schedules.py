@@ -1,0 +1,99 @@
+"""Schedules and their runs, for operators; and what is late, for an outside watchdog (R24, S5). Errors of runs may hold anything, so nobody else sees them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import structlog
+from fastapi import APIRouter, Path
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from livewell.errors import LivewellError
+from livewell.server.depends import Operator, TheState
+from livewell.server.problems import not_found
+from livewell.server.routes.jobs import id_place
+from livewell.server.routes.types import Page, cursor_place
+from livewell.server.wire import After, Answer, Limit, page
+
+log = structlog.get_logger("livewell.server")
+router = APIRouter(prefix="/v1", tags=["schedules"])
+health = APIRouter(include_in_schema=False)
+
+Name = Annotated[str, Path(max_length=100, description="The name of a schedule.")]
+
+
+class Asked(BaseModel):
+    """asked: a worker begins it; nobody: no worker that has its handler was here for a minute, and it waits for one."""
+
+    answer: Literal["asked", "nobody"]
+
+
+@router.get("/schedules", response_model=Page)
+async def schedules(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
+    """Every schedule and every loop by name: the latest run, the next slot, and whether it is late."""
+    begin = cursor_place(after)
+    rows = [row for row in await state.schedules.schedules() if row["name"] > begin][:limit]
+    return Answer(page(rows, limit, rows[-1]["name"] if rows else None))
+
+
+@router.post("/schedules/{name}/run", response_model=Asked, status_code=202)
+async def run(state: TheState, caller: Operator, name: Name) -> Any:  # noqa: ARG001 - the scope is the point
+    """Ask for a run now, beside the slots."""
+    _check(name)
+    return Answer({"answer": await state.schedules.ask(name)}, 202)
+
+
+@router.post("/schedules/{name}/pause", status_code=204)
+async def pause(state: TheState, caller: Operator, name: Name) -> Response:  # noqa: ARG001 - the scope is the point
+    """Begin no more runs; what runs may end."""
+    _check(name)
+    await state.schedules.pause(name)
+    return Response(status_code=204)
+
+
+@router.post("/schedules/{name}/resume", status_code=204)
+async def resume(state: TheState, caller: Operator, name: Name) -> Response:  # noqa: ARG001 - the scope is the point
+    """Begin runs again."""
+    _check(name)
+    await state.schedules.pause(name, paused=False)
+    return Response(status_code=204)
+
+
+@router.get("/runs", response_model=Page)
+async def runs(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
+    """Runs of all schedules, the newest first."""
+    rows = await state.schedules.runs(before=id_place(after), limit=limit)
+    return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
+
+
+@router.get("/runs/{schedule}", response_model=Page)
+async def history(
+    state: TheState,
+    caller: Operator,  # noqa: ARG001 - the scope is the point
+    schedule: Name,
+    limit: Limit = 50,
+    after: After = None,
+) -> Any:
+    """Runs of one schedule, the newest first; also of one that is gone."""
+    _check(schedule)
+    rows = await state.schedules.runs(schedule, before=id_place(after), limit=limit)
+    return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
+
+
+@health.get("/health/schedules")
+async def late(state: TheState) -> Answer:
+    """200 when everything that is due has run; 503 with the names of what is late. Without login: names and seconds, nothing else."""
+    if state.stopping.is_set():
+        return Answer({"ok": False, "late": []}, 503)
+    try:
+        found = await state.lateness.look()
+    except LivewellError as error:
+        log.warning("lateness is not known", error=str(error))
+        return Answer({"ok": False, "late": []}, 503)
+    return Answer({"ok": not found, "late": found}, 503 if found else 200, {"Cache-Control": "no-store"})
+
+
+def _check(name: str) -> None:
+    if "\x00" in name:
+        raise not_found()

@@ -1,0 +1,19 @@
+"""The line of the benchmark about the system state runs, on tiny numbers: nothing here looks at how fast it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench import report, runner, server
+from bench.operations.state import LINES
+from bench.refresh.lab import Lab
+from bench.refresh.sizes import Sizes
+
+
+def test_the_state_is_measured(tmp_path: Path) -> None:
+    """What the state says is compared with what there is, in every look."""
+    with server.start() as started:
+        lab = Lab(started, Sizes(sessions=50, keys=100, checks=1), tmp_path, lambda _: None)
+        measured, failed = runner.run(lab, LINES, 1)
+    assert failed == {}
+    assert set(report.report(LINES, measured, {})["met"]) == {"state"}

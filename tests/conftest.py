@@ -1,0 +1,60 @@
+"""For every test: the canary looks for its secrets where they must not be (F-F5, see tests/support/canary.py)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from livewell.db.embedded.folder import Folder
+from livewell.server.keys import NewKey
+from tests.support import canary
+
+_make = NewKey.make
+
+
+def _watched() -> NewKey:
+    made = _make()
+    canary.watch(made.secret)
+    return made
+
+
+NewKey.make = _watched  # type: ignore[method-assign] # every key, login and link that is made in this process
+
+
+@pytest.fixture(autouse=True)
+def no_secret_is_stored(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Looks into the test's database, if it has one, when everything else of the test has ended."""
+    dsn = request.getfixturevalue("livewell_dsn") if "livewell_dsn" in request.fixturenames else None
+    canary.secrets.clear()
+    yield
+    if dsn is not None and canary.secrets:
+        found = canary.leaks(canary.rows(dsn), canary.secrets)
+        assert not found, f"a secret of this test is in {', '.join(found)}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What the test printed and logged."""
+    report = yield
+    if call.when == "teardown" and canary.secrets:
+        found = canary.leaks(dict(report.sections), canary.secrets)
+        if found:
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid}: a secret of this test is in its {', '.join(found)}"
+            report.sections = []
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What Postgres wrote down."""
+    root = Path(os.environ.get("LIVEWELL_TEST_DATA_DIR", "nowhere"))
+    if not root.exists() or not canary.ever:
+        return  # no test asked for the server of the run
+    if canary.leaks({"log": Folder(root).log.read_text(errors="replace")}, canary.ever):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        raise pytest.UsageError("a secret of some test is in the log of Postgres")
