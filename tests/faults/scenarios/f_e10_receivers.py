@@ -6,7 +6,7 @@ F-E10 holds: the well receiver gets every firing exactly once (how long it waite
 redirects; a chat that never answers has nothing twice; the unwell one is tried a bounded number of times, and what it never took is recorded as refused.
 F-A4 holds: a webhook is told at least once, with the same id every time, and the late answer of the frozen one changes nothing for the worse; a chat is told at most once.
 
-Can it fail? Yes: with a message id of each attempt's own, or with unknown outcomes sent to chats again, it reports duplicates.
+Can it fail? Yes, seen in F-A4: with a message id of each attempt's own, and unknown outcomes sent to chats again, it reports both.
 """
 
 from __future__ import annotations
