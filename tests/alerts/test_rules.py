@@ -191,7 +191,16 @@ def probe_succeeds(alerts: AlertSession) -> None:
 
 # -- schedules -------------------------------------------------------------------------------------------------------
 
-LATE = "SELECT to_regprocedure('livewell.late_schedules()') IS NOT NULL"
+
+def declare_report(alerts: AlertSession) -> None:
+    """Every five minutes; nobody is there to run it."""
+    alerts.rows(
+        "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 minute', false, false)"
+    )
+
+
+def scheduler_lives(alerts: AlertSession) -> None:
+    alerts.rows("SELECT livewell.record_pulse('schedule.loop', 'test', '1 minute', 1, 0)")
 
 
 CASES = [
@@ -253,23 +262,33 @@ async def test_a_rule_fires_once_and_again_after_it_was_armed(
     assert all(case.subject in one["summary"] for one in told)
 
 
-async def test_a_schedule_that_is_late_is_told_once(
+async def test_a_schedule_that_is_late_is_told_once_and_again_after_it_was_armed(
     alerts: AlertSession, database: Database, receiver: Receiver, webhook: Channel
 ) -> None:
-    """schedule_late asks the same function as an outside watchdog."""
-    if not alerts.value(LATE):
-        assert await evaluate(database, rules=["schedule_late"]) is not None
-        pytest.skip("a release without schedules: nothing is late")
-    # The loop of the scheduler never ran here, and that is late.
-    for _ in range(5):
+    """schedule_late asks the same function as an outside watchdog: two intervals and a minute."""
+
+    async def look_after(minutes: float) -> None:
+        alerts.advance(minutes * MINUTE)
+        scheduler_lives(alerts)
         await evaluate(database, rules=["schedule_late"])
         await deliver(database, [webhook])
-        alerts.advance(MINUTE)
 
-    late = alerts.column("SELECT name FROM livewell.late_schedules()")
-    assert late
-    assert sorted(one["data"]["subject"] for one in receiver.documents) == sorted(late)
-    assert {one["data"]["level"] for one in receiver.documents} == {"P0"}
+    declare_report(alerts)
+    for nth in (1, 2):
+        await look_after(10.9)
+        assert len(receiver.received) == nth - 1, "it fired too early"
+        for _ in range(5):
+            await look_after(1)
+        assert len(receiver.received) == nth, "not told exactly once"
+        alerts.rows("SELECT livewell.remove_schedule('report')")
+        await look_after(1)
+        assert alerts.alert_states() == ["cooling"]
+        await look_after(6)
+        assert alerts.alert_states() == ["armed"]
+        declare_report(alerts)
+
+    told = [one["data"] for one in receiver.documents]
+    assert [(one["rule"], one["level"], one["subject"]) for one in told] == [("schedule_late", "P0", "report")] * 2
 
 
 async def test_every_rule_has_a_case_and_a_page(alerts: AlertSession) -> None:

@@ -16,6 +16,9 @@ TABLES = (
     "alert_channel",
     "alert_rule",
     "alert_lasting",
+    "run",
+    "schedule",
+    "pulse",
 )
 CHANNEL = {"name": "ops", "kind": "discord", "source": "env:OPS", "level": "P2", "repeats": False}
 

@@ -14,7 +14,7 @@ from livewell.alerts.channel import declared, read_channels
 from livewell.alerts.message import Message, discord, sign, webhook
 from livewell.alerts.verdict import answered, failed
 from livewell.errors import CallFailed, ConfigurationError
-from livewell.settings import Settings
+from livewell.settings import AlertChannel, Settings
 
 WHEN = datetime(2026, 11, 16, 17, 0, tzinfo=UTC)
 MESSAGE = Message(UUID(int=7), "queue_deep", "mail", "P1", "queue mail: too deep", WHEN, WHEN)
@@ -25,6 +25,11 @@ ENVIRONMENT = {
     "OPS_SECRET": "0123456789abcdef",
     "CHAT_URL": "https://chat.example.com/x",
 }
+
+
+def settings(*channels: dict[str, str]) -> Settings:
+    """As a file with these channels gives them."""
+    return Settings(alert_channels=tuple(map(AlertChannel.model_validate, channels)))
 
 
 def test_a_signature_of_the_standards_example_is_right() -> None:
