@@ -1,7 +1,7 @@
 """The scheduler and operations, measured in one run: `livewell bench operations`. What each line is: docs/reference/bench.md.
 
 schedules  what runs by the clock           lab        a database, and the program of the measured processes (child)
-                                            sizes      how much
+state      the whole system in one query    sizes      how much
 A line of another kind is a module with LINES of its own, added below.
 """
 
@@ -16,14 +16,14 @@ from typing import Any
 
 from bench import report, runner, server
 from bench.line import Line
-from bench.operations import schedules
+from bench.operations import schedules, state
 from bench.operations.lab import Lab
 from bench.operations.sizes import Sizes
 from bench.refresh import stages
 
 __all__ = ["LINE_NAMES", "Sizes", "run", "stages", "table"]
 
-LINES: tuple[Line[Lab], ...] = (*schedules.LINES,)
+LINES: tuple[Line[Lab], ...] = (*schedules.LINES, *state.LINES)
 LINE_NAMES = tuple(line.name for line in LINES)
 
 

@@ -14,6 +14,9 @@ class Sizes:
 
     jitter_slots: int = 200
     frozen_slots: int = 200
+    sessions: int = 100_000
+    keys: int = 50_000
+    checks: int = 9  # of the state
 
     def scaled(self, factor: float) -> Self:
         """The same in small, to try the harness out: figures of a scaled run mean nothing."""

@@ -23,9 +23,10 @@ from bench import server
 from bench.children import ChildFailed
 from bench.line import Check, Contender, Line
 from bench.measure import Figures
+from bench.operations.lab import Lab
+from bench.operations.sizes import Sizes
 from bench.refresh.crowd import TYPES, fill
-from bench.refresh.lab import Lab, declare, migrate, symbols
-from bench.refresh.sizes import Sizes
+from bench.refresh.lab import declare, migrate, symbols
 
 _WARM_UP = 2
 _JOBS_PER_SESSION, _HISTORY_PER_SESSION = 10, 100

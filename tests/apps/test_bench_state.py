@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench import report, runner, server
+from bench.operations.lab import Lab
+from bench.operations.sizes import Sizes
 from bench.operations.state import LINES
-from bench.refresh.lab import Lab
-from bench.refresh.sizes import Sizes
 
 
 def test_the_state_is_measured(tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ CLIENTS = {
     ),
 }
 POOLS = {"AsyncConnectionPool", "ConnectionPool", "AsyncNullConnectionPool", "NullConnectionPool"}
-# Beside the pool: exchange, upkeep, keeper, listener, nudger and the due check have a connection each, so that handlers can empty the pool without stopping the worker.
-CONNECTIONS_OF_ITS_OWN = 6
+# Beside the pool: exchange, upkeep, keeper, listener, nudger, scheduler and the due check have a connection each, so that handlers can empty the pool without stopping the worker.
+CONNECTIONS_OF_ITS_OWN = 7
 
 
 def files() -> Iterator[Path]:
@@ -139,7 +139,7 @@ async def connections_of_a_busy_worker(settings: Settings, dsn: str, *, app_per_
 async def test_a_worker_has_one_pool_and_a_few_connections_of_its_own(
     livewell_settings: Settings, livewell_dsn: str
 ) -> None:
-    """Forty jobs with a transaction each, and never more than the pool and those six."""
+    """Forty jobs with a transaction each, and never more than the pool and those seven."""
     settings = livewell_settings.model_copy(update={"pool_size_max": 6, "pool_wait_seconds": 30})
 
     n = await connections_of_a_busy_worker(settings, livewell_dsn, app_per_job=False)

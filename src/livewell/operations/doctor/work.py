@@ -166,11 +166,6 @@ async def dead_letters(patient: Patient) -> Sequence[Finding]:
 
 async def schedules(patient: Patient) -> Sequence[Finding]:
     """Schedules past their time by more than twice their interval and a minute."""
-    [(there,)] = await patient.database.call(
-        "SELECT pg_catalog.to_regprocedure('livewell.late_schedules()') IS NOT NULL"
-    )
-    if not there:
-        return []
     return [
         Finding(
             "schedule_late",

@@ -1,7 +1,6 @@
 -- Rule schedule_late (P0): periodic work has not run when it should have (R24): twice its interval and a minute have passed.
 --
 -- Called by: evaluate_rule. What is late is decided by late_schedules(), which an outside watchdog is told as well.
--- By EXECUTE, because a database that was set up without a scheduler has no such function, and then nothing is late.
 CREATE OR REPLACE FUNCTION livewell.rule_schedule_late(p_now timestamptz)
 RETURNS TABLE (subject text, summary text)
 LANGUAGE plpgsql
@@ -9,12 +8,8 @@ SET search_path = ''
 AS $$
 #variable_conflict use_column
 BEGIN
-    IF to_regprocedure('livewell.late_schedules()') IS NULL THEN
-        RETURN;
-    END IF;
-    RETURN QUERY EXECUTE $late$
-        SELECT l.name::text, format('%s: it should have run, and is late by %s min', l.name, floor(l.late_seconds / 60)) FROM livewell.late_schedules() l
-    $late$;
+    RETURN QUERY
+    SELECT l.name, format('%s: it should have run, and is late by %s min', l.name, floor(l.late_seconds / 60)) FROM livewell.late_schedules() l;
 END
 $$;
 COMMENT ON FUNCTION livewell.rule_schedule_late IS 'Schedules that have not run when they should have.';
