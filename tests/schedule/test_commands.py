@@ -38,7 +38,7 @@ def test_schedules_are_listed_asked_for_paused_and_removed(livewell: Command, ro
     told = [json.loads(line) for line in livewell("schedules", "list", "--json").stdout.splitlines()]
 
     assert listed.exit_code == 0
-    assert "every 00:01:00" in listed.stdout
+    assert "every 1 min" in listed.stdout
     assert "boom" in listed.stdout
     assert {row["name"]: row["last_state"] for row in told} == {"nightly": "failed", "schedule.loop": None}
     assert "was asked for" in livewell("schedules", "run", "nightly").stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NAME = click.argument("name", metavar="NAME")
+_CLOCK = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
 @group("schedules")
@@ -100,7 +102,7 @@ def act(do: Callable[[ScheduleAdmin], Awaitable[T]]) -> T:
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:
-    rule = f"{row['rule']} {row['zone']}" if row["kind"] == "cron" else f"every {row['rule']}"
+    rule = f"{row['rule']} {row['zone']}" if row["kind"] == "cron" else f"every {_length(row['rule'])}"
     note = row["last_error"] or (row["last_reason"] and f"skipped: {row['last_reason']}") or ""
     if row["state"] == "orphaned":
         note = f"no worker has its handler; gone for good? livewell schedules remove {row['name']}"
@@ -115,3 +117,12 @@ def _cells(row: dict[str, Any], now: datetime) -> list[str]:
         number(count) + (" turns" if row["turns"] is not None else ""),
         short(note) if row["state"] != "orphaned" else note,
     ]
+
+
+def _length(interval: str) -> str:
+    """Postgres writes 01:30:00; people say 1 h 30 min."""
+    match = _CLOCK.fullmatch(interval)
+    if match is None:
+        return interval
+    parts = zip((int(match[1]), int(match[2]), float(match[3])), ("h", "min", "s"), strict=True)
+    return " ".join(f"{n:g} {unit}" for n, unit in parts if n)

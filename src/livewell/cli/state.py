@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _WARNINGS_MAX = 8
 _STUCK_MAX = 12
+_YEAR_SECONDS = 366 * 86_400
 _VERDICTS = ("fresh", "unverifiable", "stale", "lagging", "missing", "failing")
 
 
@@ -151,7 +152,8 @@ def _limiter_cells(row: dict[str, Any]) -> list[str]:
     budget = ""
     if row["budget_units"] is not None:
         budget = f"{(row['used'] + row['reserved']) / row['budget_units']:.1%} of {row['budget_units']:,} {row['budget_unit']}"
-    ends = "" if row["budget_left_seconds"] is None else f"in {span(row['budget_left_seconds'])}"
+    left = row["budget_left_seconds"]
+    ends = "" if left is None else f"in {span(left)}" if left < _YEAR_SECONDS else "not soon"
     wait = f" for {span(row['wait_seconds'])}" if row["wait_seconds"] else ""
     now = "retired" if not row["active"] else "open" if row["calls_now"] else f"waits: {row['waits_for']}{wait}"
     return [row["name"], row["credential"], calls, budget, ends, row["breaker"].replace("_", " "), now]
