@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator
 
+import psycopg
 import pytest
 
 from livewell.server.buckets import Buckets
@@ -383,7 +384,13 @@ class TestLimited:
     def server_settings(self, server_settings: Settings) -> Settings:
         """Few requests, as a busy client sees it."""
         return server_settings.model_copy(
-            update={"session_requests_per_second": 1.0, "requests_per_second": 1.0, "key_cache_seconds": 60.0}
+            update={
+                "session_requests_per_second": 1.0,
+                "requests_per_second": 1.0,
+                "key_cache_seconds": 60.0,
+                "pool_size_max": 6,
+                "pool_wait_seconds": 30.0,
+            }
         )
 
     async def test_too_many_requests_are_told_when_to_come_back(self, web: Web) -> None:
@@ -427,6 +434,24 @@ class TestLimited:
 
         assert (first.status_code, second.status_code, unknown.status_code) == (400, 429, 400)
         assert 1 <= int(second.headers["retry-after"]) <= 3
+
+    async def test_one_whose_requests_wait_holds_up_nobody_else(self, web: Web) -> None:
+        """Twenty requests of one client wait for a lock, the pool has six connections: another client is answered meanwhile (F-F9)."""
+        web.state.buckets = Buckets({"session": 1000, "read": 1000, "other": 1000})
+        stuck, other = web.as_key(), web.as_key()
+        session = (await stuck.post("/v1/sessions")).json()["session"]
+        with psycopg.connect(web.dsn) as holder:
+            holder.execute("SELECT FROM livewell.viewer_session FOR UPDATE")
+            waiting = [asyncio.create_task(stuck.delete(f"/v1/sessions/{session}")) for _ in range(20)]
+            await asyncio.sleep(0)
+            try:
+                async with asyncio.timeout(3):
+                    assert (await other.post("/v1/sessions")).status_code == 201
+            finally:
+                holder.rollback()
+        statuses = [answer.status_code for answer in await asyncio.gather(*waiting)]
+        assert sorted(set(statuses)) == [204, 404]
+        assert not web.application._lines._standing
 
     async def test_failed_logins_are_counted_and_lock_nobody_out_who_is_known(self, web: Web) -> None:
         """Guessing ends; a key that was good a moment ago still is."""

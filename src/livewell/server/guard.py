@@ -1,6 +1,6 @@
 """What every request passes before any route sees it, in this order:
 
-host ──▶ preflight of another origin ──▶ size ──▶ who (below /v1) ──▶ how often ──▶ room ──▶ route
+host ──▶ preflight of another origin ──▶ size ──▶ who (below /v1) ──▶ how often ──▶ room ──▶ the client's own line ──▶ route
 
 How often comes before room: whoever asks too often is told so and takes nobody's place. To find out who a stranger is costs a query, so there is a room for that too. Written against ASGI itself: nothing here holds an answer back, so streams pass through. Everything below /v1 needs a caller unless it is in OPEN; a route cannot forget to ask.
 """
@@ -22,6 +22,7 @@ from livewell.errors import LivewellError
 from livewell.host import host_name
 from livewell.measures import REQUEST_SECONDS, REQUESTS
 from livewell.server.buckets import Kind
+from livewell.server.lines import Lines
 from livewell.server.problems import Problem, busy, too_many
 from livewell.server.state import State
 
@@ -51,6 +52,7 @@ class Guard:
         self._origins = frozenset(state.settings.origins)
         self._strangers = _Room(_STRANGERS_MAX)
         self._requests = _Room(state.settings.requests_max)
+        self._lines = Lines(max(1, state.settings.pool_size_max // 3))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -74,19 +76,25 @@ class Guard:
             await busy().response()(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """A stream takes no place here: it has bounds of its own."""
-        await self._identify(scope, headers)
-        with nullcontext() if scope["path"].endswith("/stream") else self._requests:
+        """A stream takes no place here: it has bounds of its own. Nor does a read that waits stand in line: it holds no connection meanwhile, and has bounds too."""
+        client = await self._identify(scope, headers)
+        if scope["path"].endswith("/stream"):
             await self._app(scope, receive, send)
+            return
+        waits = scope["path"].startswith(f"{API}data/") and b"wait=" in scope.get("query_string", b"")
+        with self._requests:
+            async with nullcontext() if client is None or waits else self._lines.stand(client):
+                await self._app(scope, receive, send)
 
-    async def _identify(self, scope: Scope, headers: Headers) -> None:
+    async def _identify(self, scope: Scope, headers: Headers) -> str | None:
+        """The client, if it has to be known."""
         path: str = scope["path"]
         address = scope["client"][0] if scope.get("client") else "unknown"
         if not path.startswith(API):
-            return  # health, pages and what they are made of: nothing that costs the database anything
+            return None  # health, pages and what they are made of: nothing that costs the database anything
         if path in OPEN:
             self._state.count(f"address:{address}", "other", _cost(headers))
-            return
+            return None
         known = self._state.auth.remembers(headers)
         strange = f"strange:{address}"
         if not known and self._state.buckets.empty(strange, "other"):
@@ -99,6 +107,7 @@ class Guard:
                 raise
         self._state.count(caller.client, _kind(path), _cost(headers))
         scope.setdefault("state", {})["caller"] = caller
+        return caller.client
 
     def _check_host(self, headers: Headers) -> None:
         """A page of another name that points to this address (DNS rebinding) must not reach us."""
