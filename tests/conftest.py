@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -11,6 +12,10 @@ import pytest
 from livewell.db.embedded.folder import Folder
 from livewell.server.keys import NewKey
 from tests.support import canary
+
+logging.getLogger("httpx2").setLevel(
+    logging.WARNING
+)  # a client writes down addresses as they are; the server is who must not
 
 _make = NewKey.make
 

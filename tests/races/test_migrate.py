@@ -102,7 +102,7 @@ def test_nobody_waits_behind_a_migration_that_waits(fresh_dsn: str, tmp_path: Pa
         Path(livewell.__file__).parent, tmp_path / "package", ignore=shutil.ignore_patterns("*.py", "__pycache__")
     )
     alter = "ALTER TABLE livewell.warning ADD COLUMN extra bigint;"
-    (tmp_path / "package" / "db" / "sql" / "002_alter.sql").write_text(alter)
+    (tmp_path / "package" / "db" / "sql" / "003_alter.sql").write_text(alter)
     bundle = Bundle.load(tmp_path / "package")
     waits: list[float] = []
     done = threading.Event()
@@ -127,7 +127,7 @@ def test_nobody_waits_behind_a_migration_that_waits(fresh_dsn: str, tmp_path: Pa
         done.set()
         probing.result(30)
 
-    assert report.applied[0] == "db/002_alter.sql"
+    assert report.applied[0] == "db/003_alter.sql"
     assert report.attempts > 3
     assert max(waits) > 0.05, "the migration never stood in the way, so this proved nothing"
     assert max(waits) < 1, "100 ms, and room for a busy machine"

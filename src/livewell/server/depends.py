@@ -12,7 +12,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from livewell.server.auth import Caller
-from livewell.server.problems import not_allowed
+from livewell.server.problems import Problem, not_allowed
 from livewell.server.state import State
 
 
@@ -40,8 +40,17 @@ def require(scope: str) -> Callable[[Request], Caller]:
     return check
 
 
+def oversee(request: Request) -> Caller:
+    """An operator of everything: what tells of every type is not for a key that may read some."""
+    caller = require("operate")(request)
+    if caller.types is not None:
+        raise Problem(403, "This tells of every type, and the key may read only some.", word="types")
+    return caller
+
+
 TheState = Annotated[State, Depends(state_of)]
 Anybody = Annotated[Caller, Depends(caller_of)]  # whatever their scopes
 Viewer = Annotated[Caller, Depends(require("view"))]
 Subscriber = Annotated[Caller, Depends(require("subscribe"))]
 Operator = Annotated[Caller, Depends(require("operate"))]
+Overseer = Annotated[Caller, Depends(oversee)]

@@ -110,9 +110,11 @@ def with_nudges(producer: Producer, wanted: bool) -> None:
     """Let the app nudge, or not."""
     nudger = producer.app.nudger
     if wanted:
-        nudger.__dict__.pop("nudge", None)
+        for name in ("nudge", "ride"):
+            nudger.__dict__.pop(name, None)
     else:
-        nudger.__dict__["nudge"] = lambda _name: None
+        for name in ("nudge", "ride"):
+            nudger.__dict__[name] = lambda _name: None
 
 
 async def _enqueue(producer: Producer, writers: int, seconds: float) -> float:

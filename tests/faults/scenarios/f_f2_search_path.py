@@ -322,6 +322,15 @@ def _rolled_back(session: psycopg.Connection) -> Iterator[None]:
         session.execute("RESET search_path")
 
 
+_MOVES = ("at", "_ms", "_seconds")
+
+
 def _plain(value: object) -> object:
-    """Instants and durations differ from call to call, their presence does not."""
+    """Instants and durations differ from call to call, their presence does not; in a document those are its fields of these names."""
+    if isinstance(value, dict):
+        return {
+            name: "moves" if name.endswith(_MOVES) and one is not None else _plain(one) for name, one in value.items()
+        }
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
     return type(value).__name__ if isinstance(value, (datetime, float)) else value

@@ -116,6 +116,8 @@ def _values(site: Site, operation: Operation, sessions: list[str]) -> list[Ids]:
     if operation.path.startswith("/v1/queues/"):
         [(queue,)] = site.fleet.rows("SELECT queue FROM livewell.job LIMIT 1")
         return [({"name": queue}, {"name": "nobodys"})]
+    if operation.path.startswith("/v1/alerts/"):
+        return [({"id": 1}, {"id": 2**62})]
     if operation.path.startswith(("/v1/schedules/", "/v1/runs/")):
         return [({"name": "somebodys"}, {"name": "nobodys"})]
     return []
