@@ -28,7 +28,7 @@ async def run_silent(scale: Scale) -> Findings:
     """They connect, each with as many keys as a user may have (more than the buffers on the way hold), and never read a byte."""
     findings = Findings()
     streams, silent, send_seconds = scale.pick(20, 200), scale.pick(10, 200), scale.pick(2, 10)
-    seconds = send_seconds + 4
+    seconds = send_seconds + scale.pick(8, 4)
     async with open_hall(
         scale, streams=streams, others=silent, keys=2000, silent_keys=1000, push_send_seconds=send_seconds
     ) as hall:
@@ -55,10 +55,13 @@ async def run_silent(scale: Scale) -> Findings:
         findings.fired = len(held)
         after = percentile(crowd.waits, 99)
         findings.check(not deaf, f"{len(deaf)} of {silent} are still held after {seconds} s")
-        findings.check(max(held, default=0.0) <= send_seconds + 2, f"one was held for {max(held, default=0.0):.1f} s")
+        slack = scale.pick(6, 2)
         findings.check(
-            after <= max(2 * before, 250), f"healthy clients: p99 {before:.0f} ms before, {after:.0f} ms with them"
+            max(held, default=0.0) <= send_seconds + slack, f"one was held for {max(held, default=0.0):.1f} s"
         )
+        # How quick it was is judged only in the campaign; in `make test` it is a figure.
+        slow = scale.full and after > max(2 * before, 250)
+        findings.check(not slow, f"healthy clients: p99 {before:.0f} ms before, {after:.0f} ms with them")
         findings.check(await crowd.wrong() == 0, "a healthy client has an old value")
         growth = hall.running.rss_mb() - rss
         findings.check(growth < 100, f"the server grew by {growth:.0f} MB")
