@@ -211,14 +211,13 @@ class Stage:
         )
 
     async def _unpark(self) -> None:
-        """What an operator does when a plan was extended: apply the types again that a wall has parked."""
-        rows = await self._app.database.call(
-            "SELECT t.name FROM livewell.data_type t WHERE t.parked_reason IS NOT NULL"
+        """What an operator does when a plan was extended: `livewell types resume` for what a wall has parked.
+
+        Not by applying the files again: that makes a new version of the type, and answers to the old one are not stored.
+        """
+        await self._app.database.call(
+            "SELECT livewell.pause_type(t.name, false) FROM livewell.data_type t WHERE t.parked_reason IS NOT NULL"
         )
-        parked = {name for (name,) in rows}
-        if parked:
-            files = documents(self._plan, self._simulator.url)
-            await apply_types(self._app, [file for file in files if file[0].stem in parked])
 
     async def _every(self, seconds: float, act: Callable[[], Awaitable[None]]) -> None:
         while True:
