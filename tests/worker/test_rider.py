@@ -41,6 +41,16 @@ async def test_a_rider_runs_after_the_commit_in_a_transaction_of_its_own(livewel
         assert link.riders_failed == 0
 
 
+async def test_both_ways_of_asking_share_one_connection(livewell_dsn: str) -> None:
+    """They wait for the same socket in different ways, and neither makes the other deaf."""
+    async with linked(livewell_dsn) as link, asyncio.timeout(5):
+        for n in range(20):
+            await link.ask(ADD, (str(n),), then=(COUNT, (str(n),)) if n % 3 else None)
+            assert await link.call("SELECT count(*)::int FROM public.ridden") == [(n + 1,)]
+            assert await link.ask(COUNT, (str(n),)) == [(1,)]
+            await asyncio.sleep(0)  # the loop may find the socket readable with nobody waiting
+
+
 async def test_a_rider_that_fails_is_counted_and_harms_nothing(livewell_dsn: str) -> None:
     """The statement before it is committed, and the connection goes on."""
     async with linked(livewell_dsn) as link:

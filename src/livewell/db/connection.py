@@ -20,6 +20,7 @@ from psycopg import generators
 from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
 
+from livewell.db.loop_socket import LoopSocket
 from livewell.errors import (
     BatchSealed,
     DatabaseConflict,
@@ -43,6 +44,7 @@ Connection = psycopg.AsyncConnection[Row]
 Cursor = psycopg.AsyncCursor[Row]
 T = TypeVar("T")
 
+_VOID = 2278  # the type of what a function without a result answers: one row with nothing in it
 _CONFLICTS = ("40001", "40P01")
 _ENDED = ("25P03", "25P04", "57P05")  # the server ended us: idle in transaction, transaction or session too long
 _OURS: dict[str, type[LivewellError]] = {
@@ -153,6 +155,8 @@ class Link:
         self._connect_seconds = connect_seconds
         self._options = options
         self._cursor: Cursor | None = None  # one for all calls: making it takes 25 µs
+        self._socket: LoopSocket
+        self._encoding = "utf-8"
         self._prepared: dict[str, bytes] = {}
         self._rider = False  # a statement rode along with the last one; its answer has not been read
         self.riders_failed = 0
@@ -172,6 +176,7 @@ class Link:
         """Run one statement; on any failure the connection is dropped, and the next call opens a new one."""
 
         async def fetch(cursor: Cursor) -> list[Row]:
+            self._socket.leave()  # psycopg watches it itself
             await cursor.execute(query.encode(), params)
             return await cursor.fetchall() if has_rows(cursor) else []
 
@@ -186,19 +191,19 @@ class Link:
         async def ask(cursor: Cursor) -> list[Row]:
             connection = cursor.connection
             if not self._prepare:
-                connection.pgconn.send_query_params(query.encode(), _values(connection, params))
-                return await _rows(connection)
+                connection.pgconn.send_query_params(query.encode(), self._values(params))
+                return await self._rows(connection)
             name = await self._name(connection, query)
             if then is None:
-                connection.pgconn.send_query_prepared(name, _values(connection, params))
-                return await _rows(connection)
+                connection.pgconn.send_query_prepared(name, self._values(params))
+                return await self._rows(connection)
             rider = await self._name(connection, then[0])
             connection.pgconn.enter_pipeline_mode()
             for each, values in ((name, params), (rider, then[1])):
-                connection.pgconn.send_query_prepared(each, _values(connection, values))
+                connection.pgconn.send_query_prepared(each, self._values(values))
                 connection.pgconn.pipeline_sync()
             self._rider = True
-            return _read(connection, await connection.wait(_answer(connection.pgconn)))
+            return _read(connection, await self._socket.steps(_answer(connection.pgconn)))
 
         return await self._run(ask)
 
@@ -208,13 +213,21 @@ class Link:
         if name is None:
             name = f"livewell_{len(self._prepared)}".encode()
             connection.pgconn.send_prepare(name, query.encode())
-            await _rows(connection)
+            await self._rows(connection)
             self._prepared[query] = name
         return name
 
+    def _values(self, params: Sequence[str | None]) -> list[bytes | None]:
+        return [None if text is None else text.encode(self._encoding) for text in params]
+
+    async def _rows(self, connection: Connection) -> list[Row]:
+        """What one statement that was sent answers."""
+        [result] = await self._socket.steps(generators.execute(connection.pgconn))
+        return _read(connection, result)
+
     async def _let_off(self, connection: Connection) -> None:
         """Read what the rider answered; it has been there for long."""
-        result = await connection.wait(_answer(connection.pgconn))
+        result = await self._socket.steps(_answer(connection.pgconn))
         connection.pgconn.exit_pipeline_mode()
         self._rider = False
         self.riders_failed += result.status not in (psycopg.pq.ExecStatus.TUPLES_OK, psycopg.pq.ExecStatus.COMMAND_OK)
@@ -225,6 +238,7 @@ class Link:
         self._prepared.clear()
         self._rider = False
         if cursor is not None:
+            self._socket.leave()
             sever(cursor.connection)
             await cursor.connection.close()
 
@@ -235,6 +249,8 @@ class Link:
                     self._conninfo, seconds=self._connect_seconds, prepare=self._prepare, options=self._options
                 )
                 self._cursor = connection.cursor()
+                self._encoding = connection.info.encoding
+                self._socket = LoopSocket(connection.pgconn.socket)
             cursor = self._cursor
             timer = asyncio.get_running_loop().call_later(self._call_seconds, sever, cursor.connection)
             try:
@@ -248,17 +264,6 @@ class Link:
                 raise
             finally:
                 timer.cancel()
-
-
-def _values(connection: Connection, params: Sequence[str | None]) -> list[bytes | None]:
-    encoding = connection.info.encoding
-    return [None if text is None else text.encode(encoding) for text in params]
-
-
-async def _rows(connection: Connection) -> list[Row]:
-    """What one statement that was sent answers."""
-    [result] = await connection.wait(generators.execute(connection.pgconn))
-    return _read(connection, result)
 
 
 def _answer(pgconn: psycopg.pq.abc.PGconn) -> PQGen[psycopg.pq.abc.PGresult]:
@@ -275,6 +280,8 @@ def _answer(pgconn: psycopg.pq.abc.PGconn) -> PQGen[psycopg.pq.abc.PGresult]:
 
 def _read(connection: Connection, result: psycopg.pq.abc.PGresult) -> list[Row]:
     if result.status == psycopg.pq.ExecStatus.TUPLES_OK:
+        if result.ntuples == 0 or result.ftype(0) == _VOID:
+            return []
         transformer = Transformer(connection)
         transformer.set_pgresult(result)
         return transformer.load_rows(0, result.ntuples, tuple)

@@ -72,8 +72,7 @@ class Listener:
 
     async def _hear(self, connection: Connection) -> None:
         """Pass nudges on for one check interval, then ping ourselves and insist on hearing it."""
-        async for note in connection.notifies(timeout=self._check_seconds):
-            self._on_nudge(note.payload)
+        await self._pass_on(connection, self._check_seconds)
         ping = f"ping:{secrets.token_hex(8)}"
         with deadline(connection, self._check_seconds + self._connect_seconds):
             await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, ping))
@@ -84,6 +83,31 @@ class Listener:
                     return
                 self._on_nudge(note.payload)
         raise DatabaseUnavailable("the listener does not hear its own nudge")
+
+    async def _pass_on(self, connection: Connection, seconds: float) -> None:
+        """The moment they come: the loop calls us, and no task has to wake up in between (50 of 300 µs from a commit to the claim)."""
+        loop = asyncio.get_running_loop()
+        number = connection.pgconn.socket  # libpq forgets it when the connection is lost, and the loop must not keep it
+        lost: asyncio.Future[None] = loop.create_future()
+
+        def readable() -> None:
+            try:
+                connection.pgconn.consume_input()
+                while (note := connection.pgconn.notifies()) is not None:
+                    self._on_nudge(note.extra.decode())
+            except psycopg.Error as error:
+                loop.remove_reader(number)  # at once: libpq has closed it, and somebody else may get the number
+                if not lost.done():
+                    lost.set_exception(error)
+
+        loop.add_reader(number, readable)
+        try:
+            await asyncio.wait([lost], timeout=seconds)
+        finally:
+            if not lost.done():
+                loop.remove_reader(number)
+        if lost.done():
+            lost.result()
 
 
 async def require_direct(conninfo: str, seconds: float, *, hear_seconds: float = _HEAR_SECONDS) -> None:

@@ -28,6 +28,7 @@ SESSIONS = "refresh.sessions"  # the nudge: subscriptions of some session change
 
 _READ = "SELECT session, user_id, subs_version, types, keys FROM livewell.session_keys(%s::uuid[], %s::bigint[])"
 _PAGE = 1000
+_OPEN_PAGE = 10  # sessions that open in one query: they may have a thousand keys each, and reading those takes everybody's time
 _GAP_SECONDS = 0.1  # between two looks at all sessions, at least: each nudge concerns one of them
 _FAILED_SECONDS = 1.0
 
@@ -129,7 +130,7 @@ class Sessions:
             self._watching = asyncio.create_task(self._run(), name="sessions")
 
     async def _first(self, session: uuid.UUID) -> _Row:
-        """What a session is subscribed to. Whoever comes while a question is under way shares the next one: a crowd that comes back at once is a few queries."""
+        """What a session is subscribed to. Whoever comes while a question is under way shares the next one: a crowd that comes back at once is few queries."""
         answer: asyncio.Future[_Row] = asyncio.get_running_loop().create_future()
         self._asked.setdefault(session, []).append(answer)
         if self._asking is None or self._asking.done():
@@ -138,7 +139,7 @@ class Sessions:
 
     async def _ask(self) -> None:
         while self._asked:
-            page = dict(islice(self._asked.items(), _PAGE))
+            page = dict(islice(self._asked.items(), _OPEN_PAGE))
             for session in page:
                 del self._asked[session]
             try:
@@ -151,6 +152,7 @@ class Sessions:
                 for answer in answers:
                     if not answer.done():
                         answer.set_result(rows[session])
+                await asyncio.sleep(0)  # whoever opens then follows its keys: one of them in each round of the loop
 
     async def _run(self) -> None:
         looked_at = time.monotonic()
