@@ -44,6 +44,8 @@ class Viewing:
         self.follower = follower
         self.allowed = allowed
         self.version = -1
+        self.opening = True
+        self.missed = False  # something may have changed while it was opening
         self.ended = False
 
     def end(self) -> None:
@@ -77,7 +79,7 @@ class Sessions:
     async def open(self, session: uuid.UUID, user: str | None, allowed: Allowed = lambda _: True) -> Viewing | None:
         """Follow what a session is subscribed to; None when there is no such session, or it is somebody else's."""
         viewing = Viewing(session, Follower(), allowed)
-        # Known before it is read: a change from here on is touched or nudged, and read again.
+        # Known before it is read: a change from here on is touched or nudged, and it is read again afterwards.
         self._viewings.setdefault(session, set()).add(viewing)
         try:
             _, owner, version, types, keys = await self._first(session)
@@ -88,6 +90,9 @@ class Sessions:
         except BaseException:
             self.close(viewing)
             raise
+        viewing.opening = False
+        if viewing.missed:
+            self.touch(session)
         self._start()
         return viewing
 
@@ -183,7 +188,7 @@ class Sessions:
             pass
 
     async def _compare(self, sessions: list[uuid.UUID]) -> None:
-        waiting = iter(sessions)
+        waiting = iter([session for session in sessions if not self._opens(session)])
         while page := list(islice(waiting, _PAGE)):
             known = [self._known(session) for session in page]
             for session, _, version, types, keys in await self._read(page, known):
@@ -192,6 +197,13 @@ class Sessions:
                         viewing.end()
                     else:
                         self._change(viewing, version, types, keys)
+
+    def _opens(self, session: uuid.UUID) -> bool:
+        """It is being read for the first time: it is compared afterwards. Two hundred that come at once would otherwise be read twice, all their keys in one go."""
+        viewings = self._viewings.get(session, ())
+        for viewing in viewings:
+            viewing.missed = True
+        return all(viewing.opening for viewing in viewings)
 
     def _known(self, session: uuid.UUID) -> int:
         """The version that all viewings of it have; -1 where they differ, or it is gone."""

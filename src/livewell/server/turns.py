@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-PER_ROUND = 8
+PER_ROUND = 4
 
 
 class Turns:
