@@ -28,7 +28,9 @@ SESSIONS = "refresh.sessions"  # the nudge: subscriptions of some session change
 
 _READ = "SELECT session, user_id, subs_version, types, keys FROM livewell.session_keys(%s::uuid[], %s::bigint[])"
 _PAGE = 1000
-_OPEN_PAGE = 10  # sessions that open in one query: they may have a thousand keys each, and reading those takes everybody's time
+_OPEN_PAGE = (
+    10  # sessions that open in one query: they may have a thousand keys each, and reading those takes everybody's time
+)
 _GAP_SECONDS = 0.1  # between two looks at all sessions, at least: each nudge concerns one of them
 _FAILED_SECONDS = 1.0
 

@@ -86,7 +86,9 @@ class Judge:
             for claim in claims
         )
         return [
-            Lie(claim.type, claim.key, reason, f"{claim.verdict} at {claim.at.isoformat()}; {self._last_answers(claim)}")
+            Lie(
+                claim.type, claim.key, reason, f"{claim.verdict} at {claim.at.isoformat()}; {self._last_answers(claim)}"
+            )
             for claim, reason in judged
             if reason is not None
         ]
@@ -94,7 +96,9 @@ class Judge:
     def _last_answers(self, claim: Claim) -> str:
         """What a person would look for in the log."""
         at = claim.at.timestamp()
-        seen = [one for one in self._evidence.seen(self._dataset(claim.type), claim.key) if one.wall <= at + self._slack]
+        seen = [
+            one for one in self._evidence.seen(self._dataset(claim.type), claim.key) if one.wall <= at + self._slack
+        ]
         return ", ".join(f"{one.answer} {at - one.wall:.1f} s before" for one in seen[-5:]) or "nothing was answered"
 
     def _judge(self, value: Stored) -> Lie | None:
