@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from livewell import tracing
@@ -181,7 +182,7 @@ class Enqueuer:
         ids = await self._ids(alike.n)
         await self._enqueue_plain(one, ids, alike.payloads, tx, tries=_TRIES)
         self._nudge({one.queue}, tx)
-        return [Enqueued(Answer.INSERTED, job_id) for job_id in ids]
+        return list(map(Enqueued, repeat(Answer.INSERTED), ids))
 
     async def _enqueue_one(self, one: Request) -> Enqueued:
         [job_id] = await self._ids(1)
