@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from livewell.errors import ConfigurationError
-from livewell.settings import Settings, reference_page
+from livewell.settings import Settings
+from livewell.settings.page import reference_page
 
 CANARY = "hunter2canary"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
