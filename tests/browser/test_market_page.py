@@ -194,7 +194,7 @@ async def test_whoever_is_not_let_in_is_told_how(site: Site, context: BrowserCon
     site.start()
     page = await context.new_page()
     await page.goto(site.base)
-    await expect(page.locator("h1")).to_have_text("You are not signed in.")
+    await expect(page.locator("h1")).to_have_text("You are not logged in.")
     await expect(page.locator("#banner pre")).to_have_text(f"livewell keys login --address {site.base}")
     await expect(page.locator("#symbol")).to_be_hidden()
     await expect(page.locator("article:visible")).to_have_count(0)
@@ -209,7 +209,7 @@ async def test_whoever_logs_out_is_out(site: Site, log_in: LogIn, complaints: Co
     await page.set_viewport_size({"width": 390, "height": 844})
     await page.get_by_role("button", name="Log out").click()
 
-    await expect(page.locator("h1")).to_have_text("You are not signed in.")
+    await expect(page.locator("h1")).to_have_text("You are not logged in.")
     await expect(page.get_by_role("button", name="Log out")).to_be_hidden()
 
 

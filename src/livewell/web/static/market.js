@@ -16,7 +16,7 @@ const SUGGESTED = ["AAPL", "MSFT", "NVDA", "AMZN", "GOOGL", "META", "TSLA", "JPM
 const SYMBOL = /^[A-Z0-9.^=-]{1,20}$/;
 const SYMBOLS_MAX = 40;
 const TICK_MS = 1000;
-const LINK = { connecting: "Connecting", live: "Live", offline: "Offline", refused: "Not signed in" };
+const LINK = { connecting: "Connecting", live: "Live", offline: "Offline", refused: "Not logged in" };
 
 const lw = connect();
 const at = (id) => document.getElementById(id);
@@ -189,7 +189,7 @@ function conclude() {
 
 function answer(counts, all) {
   const number = (...verdicts) => verdicts.reduce((sum, verdict) => sum + (counts.get(verdict) ?? 0), 0);
-  if (lw.state === "refused") return ["You are not signed in.", "bad"];
+  if (lw.state === "refused") return ["You are not logged in.", "bad"];
   if (lw.state === "offline") return [`Offline since ${offlineSince}.`, "bad"];
   if (!rows.size) return ["Nothing is watched.", "none"];
   const late = number("failing", "stale", "lagging");
@@ -255,7 +255,7 @@ document.addEventListener("keydown", (event) => {
 at("logout").addEventListener("click", async () => {
   const response = await fetch("/v1/logout", { method: "POST" }).catch(() => null);
   if (response?.ok || response?.status === 401) return location.reload();
-  say("The server did not answer; you are still signed in.");
+  say("The server did not answer; you are still logged in.");
 });
 addEventListener("storage", (event) => event.key === STORED && arrange());
 at("suggestions").append(...SUGGESTED.map((symbol) => element("button.chip", { type: "button", onclick: () => put(symbol) }, symbol)));
