@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from playwright.async_api import BrowserContext, Page, expect
@@ -59,7 +60,11 @@ async def test_a_link_logs_in_once(site: Site, context: BrowserContext, complain
     await page.goto(link)
     await page.get_by_role("button", name="Log in").click()
     await expect(page.locator("h1")).to_have_text("This link is used up, or too old.")
-    await expect(page.locator("pre")).to_have_text("livewell keys login")
+    await expect(page.locator("pre")).to_have_text(f"livewell keys login --address {site.base}")
+
+    await page.goto(site.link())  # the same page, but for its fragment: the browser does not load it again
+    await page.get_by_role("button", name="Log in").click()
+    await page.wait_for_url(f"{site.base}/")
 
 
 async def test_the_page_survives_kill_9_of_the_server(
@@ -76,8 +81,11 @@ async def test_the_page_survives_kill_9_of_the_server(
 
     site.kill()
     await expect(page.locator("h1")).to_contain_text("Offline since")
-    await expect(page.locator("#banner")).to_be_visible()
+    await expect(page.locator("#banner-words")).to_have_text(
+        re.compile(r"^The (connection to the server was lost|server cannot be reached)\. What you see is from ")
+    )
     await expect(quote.locator(".verdict")).to_have_text("was fresh")
+    await expect(page.locator("#counts")).to_have_text("4 were fresh1 was unverifiable")
     hand.put("quote", "AAPL", price=250)
     site.start()
 
@@ -178,6 +186,8 @@ async def test_what_is_wrong_is_said_in_plain_words(site: Site, hand: Hand, log_
     unknown = page.get_by_role("region", name="ZZZZ")
     await expect(unknown.locator("article:visible")).to_have_count(1)
     await expect(unknown.locator(".nothing").first).to_contain_text("The source knows nothing of this")
+    asked = await unknown.locator(".nothing").first.inner_text()
+    await expect(unknown.locator(".nothing").first).not_to_have_text(asked)  # ages grow here, too
     await expect(page.locator(card(page, "Quote", "NEWER")).locator(".nothing")).to_have_text("Not fetched yet.")
 
 
@@ -187,8 +197,9 @@ async def test_whoever_is_not_let_in_is_told_how(site: Site, context: BrowserCon
     site.start()
     page = await context.new_page()
     await page.goto(site.base)
-    await expect(page.locator("h1")).to_have_text("You are not signed in.")
-    await expect(page.locator("#banner pre")).to_have_text("livewell keys login")
+    await expect(page.locator("h1")).to_have_text("You are not logged in.")
+    await expect(page.locator("#banner pre")).to_have_text(f"livewell keys login --address {site.base}")
+    await expect(page.locator("#symbol")).to_be_hidden()
     await expect(page.locator("article:visible")).to_have_count(0)
 
 
@@ -201,7 +212,7 @@ async def test_whoever_logs_out_is_out(site: Site, log_in: LogIn, complaints: Co
     await page.set_viewport_size({"width": 390, "height": 844})
     await page.get_by_role("button", name="Log out").click()
 
-    await expect(page.locator("h1")).to_have_text("You are not signed in.")
+    await expect(page.locator("h1")).to_have_text("You are not logged in.")
     await expect(page.get_by_role("button", name="Log out")).to_be_hidden()
 
 

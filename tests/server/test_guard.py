@@ -174,6 +174,8 @@ async def test_a_large_body_is_refused_by_what_it_says_and_by_what_it_is(web: We
 
     assert (said.status_code, was.status_code) == (413, 413)
     assert was.headers["content-type"] == "application/problem+json"
+    assert said.json() == was.json()
+    assert was.json()["detail"] == "The body is larger than 2048 bytes (LIVEWELL_BODY_BYTES_MAX)."
 
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "999999999999999999999999"])

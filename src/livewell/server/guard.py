@@ -36,6 +36,7 @@ _KNOWN = frozenset(
     {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
 )  # a method is the client's word: others are counted together
 _BODY_SECONDS = 30.0
+_ORIGIN_CHARS_MAX = 100  # that are repeated
 _STRANGERS_MAX = (
     2000  # callers looked up at once: after a restart all streams come back together, each with a key of its own
 )
@@ -66,7 +67,7 @@ class Guard:
             if scope["path"] not in HEALTH:
                 self._check_host(headers)
             if _is_preflight(scope, headers):
-                await _preflight(allowed)(scope, receive, send)
+                await _preflight(origin, allowed)(scope, receive, send)
                 return
             receive = _bounded(receive, headers, self._settings.body_bytes_max)
             await self._admit(scope, headers, receive, send)
@@ -120,7 +121,7 @@ class Guard:
         if not known:
             raise Problem(
                 400,
-                "This server is not called by that name.",
+                f'This server is not called "{match[1]}".' if match else "This server is not called by that name.",
                 word="host",
                 field="host",
                 allowed="127.0.0.1, localhost, [::1], and what LIVEWELL_HOSTS names",
@@ -158,11 +159,10 @@ def _is_preflight(scope: Scope, headers: Headers) -> bool:
     return scope["method"] == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
 
-def _preflight(allowed: str | None) -> Response:
+def _preflight(origin: str | None, allowed: str | None) -> Response:
     if allowed is None:
-        return Problem(
-            403, "Pages of this origin may not use this server (LIVEWELL_ORIGINS).", word="origin"
-        ).response()
+        detail = f'Pages of "{(origin or "")[:_ORIGIN_CHARS_MAX]}" may not use this server.'
+        return Problem(403, detail, word="origin", allowed="what LIVEWELL_ORIGINS names").response()
     return Response(
         status_code=204,
         headers={
@@ -208,9 +208,10 @@ def _dressed(send: Send, path: str, origin: str | None) -> Send:
 
 def _bounded(receive: Receive, headers: Headers, bytes_max: int) -> Receive:
     """A body of at most so many bytes, and within a time: who drips it byte by byte must not hold a place for ever."""
+    too_large = f"The body is larger than {bytes_max} bytes (LIVEWELL_BODY_BYTES_MAX)."
     length = headers.get("content-length", "0")
     if not length.isascii() or not length.isdigit() or int(length) > bytes_max:
-        raise Problem(413, f"The body is larger than {bytes_max} bytes.", word="too-large")
+        raise Problem(413, too_large, word="too-large")
     seen, more = 0, True
 
     async def bounded() -> Message:
@@ -221,12 +222,12 @@ def _bounded(receive: Receive, headers: Headers, bytes_max: int) -> Receive:
             async with asyncio.timeout(_BODY_SECONDS):
                 message = await receive()
         except TimeoutError:
-            raise HTTPException(408) from None
+            raise HTTPException(408, f"The body took longer than {_BODY_SECONDS:g} seconds.") from None
         if message["type"] == "http.request":
             seen += len(message.get("body", b""))
             more = bool(message.get("more_body", False))
             if seen > bytes_max:
-                raise HTTPException(413)
+                raise HTTPException(413, too_large)
         return message
 
     return bounded

@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from livewell.errors import (
     AlertNotFound,
@@ -29,6 +30,7 @@ from livewell.errors import (
     UnknownSchedule,
     UnknownType,
 )
+from livewell.server.mistakes import allowed_of, detail_of, place_of
 from livewell.server.wire import encode
 
 log = structlog.get_logger("livewell.server")
@@ -125,35 +127,35 @@ async def _invalid(_: Request, error: Exception) -> Response:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return Problem(400, "The body is not JSON.", word="invalid", field="body").response()
-    where = ".".join(str(part) for part in first["loc"]) or "body"
-    return Problem(400, _sentence(str(first["msg"])), word="invalid", field=where, allowed=_allowed(first)).response()
+    return Problem(400, detail_of(first), word="invalid", field=place_of(first), allowed=allowed_of(first)).response()
 
 
-def _sentence(text: str) -> str:
-    return text.removeprefix("Value error, ")[:_TEXT_CHARS_MAX]
-
-
-def _allowed(error: Mapping[str, Any]) -> str | None:
-    context = error.get("ctx")
-    if not isinstance(context, Mapping):
-        return None
-    bounds = {
-        name: context[name]
-        for name in ("expected", "pattern", "ge", "le", "min_length", "max_length")
-        if name in context
-    }
-    return ", ".join(f"{name} {value}" for name, value in bounds.items()) or None
-
-
-async def _http(_: Request, error: Exception) -> Response:
+async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - see above
     if error.status_code == 404:
         return not_found().response()
     if error.status_code == 400:  # the only one of the framework's own: a body that cannot be read at all
         return Problem(400, "The body is not JSON.", word="invalid", field="body").response()
-    return Problem(error.status_code, headers=error.headers).response()
+    if error.status_code == 405:
+        return _wrong_method(request).response()
+    detail = None if error.detail == HTTPStatus(error.status_code).phrase else error.detail
+    return Problem(error.status_code, detail, word=_WORDS.get(error.status_code), headers=error.headers).response()
 
 
+def _wrong_method(request: Request) -> Problem:
+    """With the methods of all routes at this address; the framework names those of the first."""
+    found = [
+        method
+        for method in _METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+    ]
+    allowed = ", ".join(found)
+    detail = f"{request.method[:20]} is not a method of this address."
+    return Problem(405, detail, word="method", allowed=allowed, headers={"Allow": allowed})
+
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_WORDS: Mapping[int, str] = {408: "too-slow", 413: "too-large"}
 _CALLERS: Sequence[type[LivewellError]] = (InvalidOption, InvalidPayload)
 _ABSENT: Sequence[type[LivewellError]] = (UnknownType, UnknownQueue, UnknownSchedule, JobNotFound, AlertNotFound)
 

@@ -17,6 +17,7 @@ from livewell.refresh.reads import Read
 from livewell.refresh.why import NOTHING, WhyKey, why_key
 from livewell.server.auth import Caller
 from livewell.server.depends import Subscriber, TheState, Viewer
+from livewell.server.mistakes import not_allowed_as
 from livewell.server.problems import Problem, not_found, too_many
 from livewell.server.reading import ReadingDocument, Verdict, document
 from livewell.server.routes.types import check_name
@@ -135,10 +136,11 @@ def span(field: str, text: str | None, most: float) -> float | None:
         if number > most:
             raise InvalidOption("")
     except InvalidOption:
-        allowed = f'0 to {most:g} seconds, as "30s", "5m", "2h" or a number'
+        bound = f"{most / 86_400:g} days" if most >= 86_400 else f"{most:g} seconds"
+        allowed = f'0 to {bound}, as "30s", "5m", "2h", "1d" or a number of seconds'
         raise Problem(
             400,
-            f"{field} is not a length of time that is allowed here.",
+            not_allowed_as(field, text),
             word="invalid",
             field=f"query.{field}",
             allowed=allowed,

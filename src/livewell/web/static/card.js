@@ -22,7 +22,7 @@ export class Card {
   #stops;
   #readings = new Map();
   #staleSince = new Map();
-  #body = element("div.body", element("p.nothing", "Waiting for the first value…"));
+  #body = element("div.body", element("p.nothing"));
   #foot = { dot: element("span.dot"), verdict: element("span.verdict"), when: element("span"), from: element("span.from"), problem: element("p.problem"), sources: element("div.sources") };
   #price;
 
@@ -69,9 +69,12 @@ export class Card {
     const held = document.body.hasAttribute("data-held") && worst; // nobody can say what it is now
     write(verdict, worst?.answer ? "not watched" : held ? `was ${shown}` : shown);
     write(when, worst?.checked_at ? `${span(age(worst))} ago` : "");
-    write(from, worst?.source_at ? `source ${moment(worst.source_at)}` : worst?.verdict === "unverifiable" ? "the source gives no time" : "");
+    write(from, worst?.source_at ? `source ${moment(worst.source_at)}` : worst?.verdict === "unverifiable" ? "source gives no time" : "");
     write(problem, broken ? (this.card.needs.length > 1 ? `${TITLES[worst.type]}: ` : "") + words(worst) : "");
     problem.hidden = !broken;
+    const main = this.#readings.get(this.card.needs[0]);
+    const nothing = this.#body.querySelector(".nothing");
+    if (nothing) write(nothing, main ? words(main) : "Waiting for the first value…");
     if (sources.parentNode.open) sources.replaceChildren(...all.map(source));
   }
 
@@ -85,7 +88,7 @@ export class Card {
     const shown = main && hasValue(main.value);
     if (shown) this.#body.dataset.shown = "yes";
     else delete this.#body.dataset.shown;
-    this.#body.replaceChildren(...(shown ? this.card.draw(values).filter(Boolean) : [element("p.nothing", main ? words(main) : "Waiting for the first value…")]));
+    this.#body.replaceChildren(...(shown ? this.card.draw(values).filter(Boolean) : [element("p.nothing")]));
     this.#flash();
     this.tick();
   }

@@ -376,7 +376,9 @@ class Link {
       const response = await this.#fetch("GET", "/stream", undefined, { signal: lost.signal });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let text = ""; ; heard()) {
-        const { done, value } = await reader.read();
+        const { done, value } = await reader.read().catch((error) => {
+          throw error instanceof TypeError ? new Error("The connection to the server was lost.") : error; // each browser has words of its own
+        });
         if (done) throw new Error("The server ended the stream.");
         const frames = (text + value.replaceAll("\r", "")).split("\n\n");
         text = frames.pop();

@@ -3,19 +3,31 @@
  *
  *     link opened ──button──▶ sent ──taken──▶ the market page
  *          │                    └──used up, too old──▶ how to get another
- *          └──no token──▶ the same
+ *          └──no token──▶ the same ──another link pasted here──▶ link opened
  * @module login
  */
 
-const token = location.hash.slice(1);
 const at = (id) => document.getElementById(id);
-history.replaceState(null, "", location.pathname); // not in the history, nor in a screenshot
+const asked = { title: at("title").textContent, words: at("words").textContent };
+let token = "";
+
+function open() {
+  token = location.hash.slice(1);
+  history.replaceState(null, "", location.pathname); // not in the history, nor in a screenshot
+  if (token) show(asked.title, asked.words, false);
+  else another("This is where a login link leads.");
+}
 
 function another(title) {
+  show(title, "Ask for a new link where Livewell runs:", true);
+}
+
+function show(title, words, lost) {
   at("title").textContent = title;
-  at("words").textContent = "Ask for a new link where Livewell runs:";
-  at("go").hidden = true;
-  at("command").hidden = false;
+  at("words").textContent = words;
+  at("go").hidden = lost;
+  at("go").disabled = false;
+  at("command").hidden = at("onward").hidden = !lost;
 }
 
 async function send() {
@@ -28,5 +40,7 @@ async function send() {
   at("words").textContent = "The server does not answer. Try again in a moment.";
 }
 
-if (token) at("go").addEventListener("click", send);
-else another("This is where a login link leads.");
+at("command").textContent = `livewell keys login --address ${location.origin}`; // the server may not be where the command would look for it
+at("go").addEventListener("click", send);
+addEventListener("hashchange", () => location.hash && open()); // a link pasted over this page does not load it again
+open();

@@ -16,7 +16,7 @@ const SUGGESTED = ["AAPL", "MSFT", "NVDA", "AMZN", "GOOGL", "META", "TSLA", "JPM
 const SYMBOL = /^[A-Z0-9.^=-]{1,20}$/;
 const SYMBOLS_MAX = 40;
 const TICK_MS = 1000;
-const LINK = { connecting: "Connecting", live: "Live", offline: "Offline", refused: "Not signed in" };
+const LINK = { connecting: "Connecting", live: "Live", offline: "Offline", refused: "Not logged in" };
 
 const lw = connect();
 const at = (id) => document.getElementById(id);
@@ -183,13 +183,13 @@ function conclude() {
   heading.dataset.tone = tone;
   document.title = rows.size ? `${text} · Livewell market` : "Livewell market";
   const order = [...Object.keys(VERDICTS).reverse(), "waiting"].filter((verdict) => counts.has(verdict));
-  at("counts").replaceChildren(...order.map((verdict) => element("li", { "data-tone": VERDICTS[verdict] ?? "none" }, element("span.dot"), element("span", element("b", counts.get(verdict)), ` ${verdict}`))));
+  at("counts").replaceChildren(...order.map((verdict) => element("li", { "data-tone": VERDICTS[verdict] ?? "none" }, element("span.dot"), element("span", element("b", counts.get(verdict)), ` ${offlineSince ? (counts.get(verdict) === 1 ? "was " : "were ") : ""}${verdict}`))));
   at("empty").hidden = rows.size > 0;
 }
 
 function answer(counts, all) {
   const number = (...verdicts) => verdicts.reduce((sum, verdict) => sum + (counts.get(verdict) ?? 0), 0);
-  if (lw.state === "refused") return ["You are not signed in.", "bad"];
+  if (lw.state === "refused") return ["You are not logged in.", "bad"];
   if (lw.state === "offline") return [`Offline since ${offlineSince}.`, "bad"];
   if (!rows.size) return ["Nothing is watched.", "none"];
   const late = number("failing", "stale", "lagging");
@@ -197,7 +197,7 @@ function answer(counts, all) {
   if (number("waiting")) return ["Waiting for values…", "none"];
   if (!number("fresh", "unverifiable", "refreshing")) return ["There is nothing to show.", "none"];
   const missing = number("missing");
-  if (missing) return [`${missing} of ${all} ${all === 1 ? "card has" : "cards have"} no value.`, "none"];
+  if (missing) return [`${missing} of ${all} ${all === 1 ? "card" : "cards"} ${missing === 1 ? "has" : "have"} no value.`, "none"];
   return [number("unverifiable") ? "Nothing is stale." : "Everything is fresh.", "fresh"];
 }
 
@@ -205,10 +205,10 @@ function banner(state, problem) {
   const node = at("banner");
   node.hidden = state !== "refused" && state !== "offline";
   if (node.hidden) return;
-  at("banner-title").textContent = state === "refused" ? "The server does not let this page in." : "The server does not answer.";
-  at("banner-words").textContent = state === "refused" ? `${problem} Ask for a login link where Livewell runs, and open it here:` : `${problem ?? ""} What you see is from ${offlineSince}; the page tries again by itself.`.trim();
+  at("banner-title").textContent = state === "refused" ? "This browser has no login, or its login has ended." : "Nothing new arrives.";
+  at("banner-words").textContent = state === "refused" ? "Print a login link where Livewell runs, and open it here:" : `${problem ?? ""} What you see is from ${offlineSince}; the page tries again by itself.`.trim();
   at("banner-command").hidden = state !== "refused";
-  at("banner-command").textContent = "livewell keys login";
+  at("banner-command").textContent = `livewell keys login --address ${location.origin}`;
 }
 
 function turned(state, problem) {
@@ -219,6 +219,7 @@ function turned(state, problem) {
   at("link").dataset.state = state;
   at("link-words").textContent = LINK[state];
   banner(state, problem);
+  if (state === "refused") console.info(problem);
   tick();
 }
 
@@ -254,7 +255,7 @@ document.addEventListener("keydown", (event) => {
 at("logout").addEventListener("click", async () => {
   const response = await fetch("/v1/logout", { method: "POST" }).catch(() => null);
   if (response?.ok || response?.status === 401) return location.reload();
-  say("The server did not answer; you are still signed in.");
+  say("The server did not answer; you are still logged in.");
 });
 addEventListener("storage", (event) => event.key === STORED && arrange());
 at("suggestions").append(...SUGGESTED.map((symbol) => element("button.chip", { type: "button", onclick: () => put(symbol) }, symbol)));

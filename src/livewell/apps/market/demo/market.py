@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -156,7 +157,7 @@ class Stage:
             "simulator": _pid(self._simulator),
             "Postgres": self._home.pid,
         }
-        scene.hint = _hint(scene.processes, self._home.folder)
+        scene.hint = _hint(scene.processes, self._home.folder, scene.link)
         try:
             scene.figures = figures = await gauge.take()
             scene.away = None
@@ -285,12 +286,21 @@ def _pid(simulator: Simulator) -> int | None:
         return None
 
 
-def _hint(processes: Mapping[str, int | None], folder: Path | None) -> str:
+def _hint(processes: Mapping[str, int | None], folder: Path | None, link: str) -> str:
     if processes["worker"] is None or processes["simulator"] is None:
         return ""
     kills = "   ".join(f"kill -9 {pid}  ({name})" for name, pid in processes.items() if pid is not None)
-    look = "" if folder is None else f"\nlook yourself:  LIVEWELL_DATA_DIR={_short(folder)} livewell watch quote AAPL"
-    return f"try it:  {kills}   Ctrl-C ends{look}"
+    hint = f"try it:  {kills}   Ctrl-C ends"
+    if folder is None:
+        return hint
+    livewell = f"LIVEWELL_DATA_DIR={_short(folder)} {_command()}"
+    again = f"\nanother login link:  {livewell} keys login --address {link.partition('/login')[0]}" if link else ""
+    return f"{hint}\nlook yourself:  {livewell} watch quote AAPL{again}"
+
+
+def _command() -> str:
+    """`livewell`, as this shell finds it."""
+    return "livewell" if shutil.which("livewell") else _short(Path(sys.executable).with_name("livewell"))
 
 
 def _short(folder: Path) -> str:

@@ -112,7 +112,7 @@ class Screen:
             if scene.step:
                 self._print(scene.step)
         elif scene.hint not in ("", self._hint):
-            for line in scene.hint.splitlines()[: 1 if self._hint else 2]:
+            for line in scene.hint.splitlines()[: 1 if self._hint else None]:
                 self._print(line)
             self._hint = scene.hint
         elif scene.figures is not None and scene.figures.rows and time.monotonic() - self._lined >= _LINE_SECONDS:

@@ -1,0 +1,67 @@
+"""What a problem document says: what was given, and what would be right."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.http import Web
+
+
+@pytest.mark.parametrize(
+    ("path", "detail", "field", "allowed"),
+    [
+        ("jobs?limit=1000", '"1000" is not allowed as limit.', "query.limit", "at most 100"),
+        ("jobs?limit=0", '"0" is not allowed as limit.', "query.limit", "at least 1"),
+        ("jobs?limit=many", '"many" is not allowed as limit.', "query.limit", "a whole number"),
+        ("jobs?state=lost", '"lost" is not allowed as state.', "query.state", "'delayed', 'held', 'ready' or 'running'"),
+        ("jobs/abc", '"abc" is not allowed as id.', "path.id", "a whole number"),
+        ("jobs?queue=" + "q" * 201, f'"{"q" * 60}…" is not allowed as queue.', "query.queue", "at most 200 characters"),
+        ("data/quote/AAPL?max_age=soon", '"soon" is not allowed as max_age.', "query.max_age", '0 to 400 days, as "30s", "5m", "2h", "1d" or a number of seconds'),
+        ("data/quote/AAPL?wait=1h", '"1h" is not allowed as wait.', "query.wait", '0 to 30 seconds, as "30s", "5m", "2h", "1d" or a number of seconds'),
+    ],
+)  # fmt: skip
+async def test_a_wrong_value_is_repeated_beside_what_is_allowed(
+    web: Web, path: str, detail: str, field: str, allowed: str
+) -> None:
+    """In plain words, and cut short."""
+    answer = await web.as_key("view", "operate").get(f"/v1/{path}")
+
+    told = answer.json()
+    assert (answer.status_code, told["detail"], told["field"], told["allowed"]) == (400, detail, field, allowed)
+
+
+@pytest.mark.parametrize(
+    ("body", "detail", "field"),
+    [
+        ({}, "token is missing.", "body.token"),
+        ({"token": "x", "tokn": "s3cret"}, "tokn is not known here.", "body.tokn"),
+        ({"token": ["s3cret"]}, "This is not allowed as token.", "body.token"),
+        ({"token": "s3cret" * 40}, "This is not allowed as token.", "body.token"),
+    ],
+)
+async def test_what_stood_in_a_body_is_not_repeated(web: Web, body: dict[str, object], detail: str, field: str) -> None:
+    """It may be a secret."""
+    answer = await web.client.post("/v1/login", json=body)
+
+    assert (answer.status_code, answer.json()["detail"], answer.json()["field"]) == (400, detail, field)
+    assert "s3cret" not in answer.text
+
+
+async def test_a_wrong_method_is_told_all_right_ones(web: Web) -> None:
+    """Of every route at that address, and in the header too."""
+    answer = await web.as_key("view").post("/v1/sessions/8c2f8f2a-6b1e-4b0e-9f0c-000000000000")
+
+    told = answer.json()
+    assert (answer.status_code, told["detail"]) == (405, "POST is not a method of this address.")
+    assert told["allowed"] == answer.headers["allow"] == "PUT, DELETE"
+
+
+async def test_a_name_or_an_origin_that_is_not_ours_is_repeated(web: Web) -> None:
+    """Whoever set it up wrongly sees what arrived here."""
+    host = await web.client_with({"Host": "live.example:8484"}).get("/")
+    preflight = {"Origin": "https://shop.example", "Access-Control-Request-Method": "PUT"}
+    origin = await web.client_with(preflight).options("/v1/sessions")
+
+    assert host.json()["detail"] == 'This server is not called "live.example".'
+    assert origin.json()["detail"] == 'Pages of "https://shop.example" may not use this server.'
+    assert origin.json()["allowed"] == "what LIVEWELL_ORIGINS names"
