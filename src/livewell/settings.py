@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
@@ -428,10 +428,11 @@ class Settings(BaseSettings):
         """Validate; then once more without the wrong values, so that conflicts among the others are told as well."""
         settings, details = cls._attempt(given)
         wrong = {str(detail["loc"][0]) for detail in details if detail["loc"]}
+        places = {name: _places(name, details) for name in wrong}
         if wrong:
             _, details = cls._attempt({name: item for name, item in given.items() if name not in wrong})
         conflicts = [found for detail in details for found in detail.get("ctx", {}).get("conflicts", ())]
-        problems[:0] = [_value_problem(name, item) for name, item in given.items() if name in wrong]
+        problems[:0] = [_value_problem(name, item) + places[name] for name, item in given.items() if name in wrong]
         # A pair with a wrong half is not judged: the default in its place is not what the user meant.
         problems += [_conflict_problem(found, given) for found in conflicts if not wrong & set(found.names)]
         return settings
@@ -580,6 +581,21 @@ def _message(problems: list[str]) -> str:
 
 def _value_problem(name: str, item: _Given) -> str:
     return f"{item.label} is {_show_given(name, item.value)}; allowed is {_allowed(name)}"
+
+
+def _places(name: str, details: Sequence[ErrorDetails]) -> str:
+    """Which entries of a list of tables are wrong, and where: names of fields, never what stands there."""
+    words: dict[str, None] = {}
+    for detail in details:
+        _, *place = detail["loc"] or ("",)
+        if detail["loc"][:1] == (name,) and place and isinstance(place[0], int):
+            field = str(place[1]) if len(place) > 1 else "what goes together"
+            shown = field if _FIELD.fullmatch(field) else "a field that is not known"
+            words[f"{shown} of number {place[0] + 1}"] = None
+    return f". Look at: {', '.join(words)}" if words else ""
+
+
+_FIELD = re.compile(r"[a-z_ ]{1,30}")
 
 
 def _conflict_problem(conflict: _Conflict, given: Mapping[str, _Given]) -> str:
