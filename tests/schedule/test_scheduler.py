@@ -127,9 +127,10 @@ async def test_a_long_run_keeps_its_lease_and_slots_meanwhile_are_skipped(stage:
         if len(begun) == 1:
             await done.wait()
 
-    one, other = (stage.start(app, holder=name, lease_seconds=0.5) for name in "ab")
+    # A lease of half a second was lost when the machine had two things more to do: a renewal had 0.3 s.
+    one, other = (stage.start(app, holder=name, lease_seconds=1.5) for name in "ab")
     skipped = "SELECT coalesce(sum(slots), 0) FROM livewell.run WHERE reason = 'still running'"
-    await until(lambda: stage.rows.value(skipped) >= 15)
+    await until(lambda: stage.rows.value(skipped) >= 45)
     assert begun == ["x"]
     assert stage.rows.value("SELECT state::text FROM livewell.run ORDER BY id LIMIT 1") == "running"
     done.set()
