@@ -212,15 +212,16 @@ class Livewell:
         """
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
+            of = f"schedule {name or function.__name__}:"
             definition = define_schedule(
                 function,
                 name=name,
                 cron=cron,
                 zone=zone,
-                every_seconds=None if every is None else seconds(every, "every"),
+                every_seconds=None if every is None else seconds(every, f"{of} every"),
                 at=at,
                 missed=missed,
-                timeout_seconds=seconds(timeout, "timeout"),
+                timeout_seconds=seconds(timeout, f"{of} timeout"),
             )
             if definition.name in self.schedules:
                 raise ConfigurationError(f"schedule {definition.name}: declared twice; give one of them name=…")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
@@ -12,13 +13,19 @@ import pytest
 from pydantic import SecretStr
 
 from livewell import Settings
-from livewell.operations.doctor import Finding, examination, examine
+from livewell.alerts.channel import Channel
+from livewell.alerts.deliver import deliver
+from livewell.db import Database
+from livewell.operations.doctor import Finding, examine
 from livewell.operations.doctor.finding import Patient
+from livewell.operations.rules import evaluate
 from livewell.testing.pooler import PgBouncer, find_pgbouncer
 from tests.operations.conftest import Examine
 from tests.support.queue_sql import LimitedClaim
+from tests.support.receiver import Receiver, always
 from tests.support.refresh_sql import RefreshSession
 from tests.support.standby import can_make_standby, standby_of
+from tests.support.variants import variant
 
 LIVING = 3600.0  # seconds of lease: alive through all that the tests move the clock
 
@@ -28,6 +35,17 @@ def working(session: RefreshSession, *queues: str, kinds: str = "{task}", versio
     release = version or session.value("SELECT version FROM livewell.release")
     query = "SELECT livewell.register_worker('mia', %s, %s, %s, 4, %s)"
     return int(session.value(query, release, list(queues or ("work",)), kinds, LIVING))
+
+
+@asynccontextmanager
+async def opened(dsn: str, settings: Settings) -> AsyncIterator[Database]:
+    """As a worker has it."""
+    database = Database(dsn, settings)
+    await database.open()
+    try:
+        yield database
+    finally:
+        await database.close()
 
 
 # ── the database ──
@@ -243,6 +261,53 @@ async def test_a_schedule_that_is_late_is_named(doctor: Examine) -> None:
     assert "livewell worker" in found.command
 
 
+async def test_a_schedule_whose_slots_pass_is_named(sick: RefreshSession, doctor: Examine) -> None:
+    """A scheduler lives, and does not have its handler."""
+    sick.rows(
+        "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 minute', false, false)"
+    )
+    sick.advance(661)
+    sick.rows("SELECT livewell.record_pulse('schedule.loop', 'test', '1 minute', 1, 0)")
+    found = (await doctor())["schedule_late"]
+    assert (found.subject, found.seen) == ("report", "Schedule report is late by 1 s.")
+    assert "livewell schedules run report" in found.command
+
+
+async def test_an_alert_channel_that_is_disabled_is_named(
+    sick: RefreshSession, doctor: Examine, livewell_dsn: str
+) -> None:
+    """Its receiver says 410; enabled again, as the command says, it is no finding."""
+    private = Settings(database_url=SecretStr(livewell_dsn), outbound_private_hosts=("127.0.0.1",))
+    async with Receiver() as receiver, opened(livewell_dsn, private) as database:
+        receiver.answer = always(410)
+        channel = Channel("ops", "discord", "P2", "env:OPS_URL", SecretStr(receiver.url))
+        await deliver(database, [channel])
+        sick.rows("SELECT * FROM livewell.observe_alerts('sky', 'P1', '10 minutes', '{roof}', '{it falls}')")
+        await deliver(database, [channel])
+    found = (await doctor())["channel_disabled"]
+    assert found.subject == "ops"
+    assert "410" in found.seen
+    assert "OPS_URL" in found.command
+    assert "livewell alerts enable ops" in found.command
+    sick.rows("SELECT livewell.enable_channel('ops')")
+    assert "channel_disabled" not in await doctor()
+
+
+async def test_an_alert_rule_that_gives_no_answer_is_named(
+    sick: RefreshSession, doctor: Examine, livewell_dsn: str, livewell_settings: Settings
+) -> None:
+    """With its error; evaluated again, it is no finding."""
+    async with opened(livewell_dsn, livewell_settings) as database:
+        with variant(livewell_dsn, "rule_breaker_open", ("RETURN QUERY", "PERFORM 1 / 0; RETURN QUERY")):
+            await evaluate(database, rules=["breaker_open"])
+        found = (await doctor())["rule_failed"]
+        assert found.subject == "breaker_open"
+        assert "division by zero" in found.seen
+        await evaluate(database, rules=["breaker_open"])
+    assert "rule_failed" not in await doctor()
+    assert sick.value("SELECT count(*) FROM livewell.warning WHERE place = 'alerts.rules'") == 1
+
+
 # ── freshness ──
 
 
@@ -357,10 +422,9 @@ async def test_subscriptions_that_nobody_stands_behind_are_named(sick: RefreshSe
 
 
 async def test_a_check_that_fails_is_itself_a_finding_and_the_others_go_on(
-    livewell_dsn: str, livewell_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    livewell_dsn: str, livewell_settings: Settings
 ) -> None:
-    """Also one that never ends."""
-    monkeypatch.setattr(examination, "CHECK_SECONDS", 0.5)
+    """Also one that never ends: two seconds are enough for the others on a busy machine, too."""
 
     async def broken(patient: Patient) -> Sequence[Finding]:
         raise KeyError(str(patient.state["at"]))

@@ -68,7 +68,6 @@ def test_the_history_is_read_page_by_page(livewell: Command, rows: ScheduleSessi
     before = first.stdout.rsplit("--before ", 1)[1].strip()
     assert "succeeded" in livewell("runs", "history", "nightly", "--before", before).stdout
     assert json.loads(livewell("runs", "list", "--json").stdout.splitlines()[1])["rows_affected"] == 12
-    assert "There are no runs yet" in livewell("runs", "history", "nothing").stdout
 
 
 async def test_health_says_what_is_late_and_nothing_else(
@@ -102,3 +101,15 @@ def test_what_is_no_address_is_wrong_usage(livewell: Command, url: str) -> None:
     said = livewell("health", url)
     assert said.exit_code == 2
     assert "hunter2" not in said.output
+
+
+def test_the_history_of_a_name_that_never_was_is_a_slip_of_the_pen(livewell: Command, rows: ScheduleSession) -> None:
+    """It is named with those there are; a schedule without runs, and one that is gone, are none."""
+    rows.every("nightly")
+    wrong = livewell("runs", "history", "nihgtly")
+    assert wrong.exit_code == 1
+    assert "schedule 'nihgtly' is not there; there are: nightly" in wrong.stderr
+    assert "There are no runs yet" in livewell("runs", "history", "nightly").stdout
+    rows.close_run(rows.begin(), rows=12)
+    rows.rows("DELETE FROM livewell.schedule")
+    assert "succeeded" in livewell("runs", "history", "nightly").stdout

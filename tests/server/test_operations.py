@@ -79,7 +79,7 @@ async def test_the_state_has_every_part(web: Web) -> None:
     """As livewell_operate, which may read what it needs and no more."""
     document = await told(web)
     parts = {name: value["how"] for name, value in document.items() if isinstance(value, dict)}
-    assert {"database", "queue", "limits", "leases", "refresh"} <= set(parts)
+    assert {"database", "queue", "limits", "leases", "schedules", "alerts", "refresh"} <= set(parts)
     assert set(parts.values()) == {"exact"}
 
 
@@ -95,6 +95,10 @@ async def test_gauges_and_state_agree_after_a_restart(
         session.limiter(
             "tight", budget_units=1000, budget_unit="bytes", budget_seconds=86400, rate_calls=10, rate_seconds=60
         )
+        session.rows("SELECT livewell.observe_alerts('sky', 'P1', '10 minutes', '{roof}', '{it falls}')")
+        session.rows(
+            "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 minute', false, false)"
+        )
     before = await scraped(web)
     async with in_process(web.dsn, server_logins, server_settings) as restarted:
         samples, document = await scraped(restarted), await told(restarted)
@@ -108,6 +112,10 @@ async def test_gauges_and_state_agree_after_a_restart(
     assert value(samples, "livewell_budget_remaining", limiter="tight", credential="", unit="bytes") == 1000
     assert value(samples, "livewell_limiter_rate_limit", limiter="tight", credential="") == limiter["rate_calls"]
     assert value(samples, "livewell_viewers") == document["refresh"]["viewers"]
+    assert value(samples, "livewell_alerts", rule="sky", level="P1", state="fired") == 1
+    assert value(samples, "livewell_schedule_late", schedule="report") == 0
+    assert {one["name"] for one in document["schedules"]["late"]} == {"schedule.loop"}
+    assert value(samples, "livewell_schedule_late", schedule="schedule.loop") == 1
     steady = {
         name
         for name in before

@@ -163,3 +163,20 @@ def test_two_channels_of_one_name_are_refused() -> None:
     """The name is the key of everything that is remembered."""
     with pytest.raises(ValueError, match="alert_channels"):
         Settings.model_validate({"alert_channels": [CHAT, CHAT]})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({**CHAT, "kind": "mail"}, "Look at: kind of number 2"),
+        ({**CHAT, "address": "https://chat.example.com/SECRET"}, "Look at: address of number 2"),
+        ({**CHAT, "secret": "env:NO"}, "Look at: what goes together of number 2"),
+        ({**CHAT, "colour": "red"}, "Look at: colour of number 2"),
+    ],
+)
+def test_a_wrong_channel_is_named_by_its_place_and_never_shown(wrong: dict[str, str], said: str) -> None:
+    """There are up to twenty of them."""
+    with pytest.raises(ConfigurationError) as refused:
+        Settings.load(alert_channels=[OPS, wrong])
+    assert said in str(refused.value)
+    assert "SECRET" not in str(refused.value)

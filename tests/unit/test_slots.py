@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -97,20 +98,24 @@ def test_a_leap_day_comes_when_there_is_one() -> None:
         ("0 0 2 * * *", "it has 6 fields"),
         ("", "it has 0 fields"),
         ("@daily", "it has 1 fields"),
-        ("0 0 31 2 *", "the day-of-month field is '31'"),
+        ("0 0 31 2 *", "the day-of-month field is '31', and no month of '2' has that day"),
+        ("0 0 31 4,6 *", "no month of '4,6' has that day"),
+        ("61 2 * * *", "allowed are 0-59, *, lists"),
+        ("0 2 * * FUN", "allowed are 0-7 or SUN-SAT"),
+        (5, "a text is needed"),
         ("0 0 29 2 *", "less than once in 400 days"),
         ("1," * 60 + "1 * * * *", "fields"),
     ],
 )
-def test_a_cron_text_that_cannot_be_read_names_its_field(cron: str, said: str) -> None:
+def test_a_cron_text_that_cannot_be_read_names_its_field(cron: Any, said: str) -> None:
     """And what it was."""
     with pytest.raises(ConfigurationError) as refused:
         check_cron(cron, "UTC")
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc/passwd", "/etc/localtime", "Europe", "a\x00b"])
-def test_an_unknown_zone_is_refused_with_examples(zone: str) -> None:
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc/passwd", "/etc/localtime", "Europe", "a\x00b", 5, None])
+def test_an_unknown_zone_is_refused_with_examples(zone: Any) -> None:
     """Whatever is wrong with it."""
     with pytest.raises(ConfigurationError, match="write it like Europe/Paris"):
         check_cron("0 2 * * *", zone)

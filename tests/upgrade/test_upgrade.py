@@ -1,6 +1,7 @@
 """Every released version, with rows in it, becomes the current one: nothing is lost, and what was there goes on.
 
-A version's folder has schema.sql (`livewell migrate --print` of that release) and data.sql (rows of every kind). Both are never edited.
+A version's folder has schema.sql (`livewell migrate --print` of that release) and data.sql (rows of every kind). Both are never edited. The latest has its wheel, too: F-A10
+runs it through the migration.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tests.support.queue_sql import QueueSession
 from tests.support.servers import new_database
 
 VERSIONS = sorted(path.parent.name for path in Path(__file__).parent.glob("*/schema.sql"))
+BEFORE = max(VERSIONS, key=lambda version: tuple(map(int, version.split("."))))
 
 COUNTS = """
     SELECT (SELECT count(*) FROM livewell.job), (SELECT count(*) FROM livewell.job_history), (SELECT count(*) FROM livewell.dead_job), (SELECT count(*) FROM livewell.worker),
@@ -25,17 +27,25 @@ WATCHED = """
     SELECT (SELECT count(*) FROM livewell.viewer_session), (SELECT count(*) FROM livewell.subscription), (SELECT count(*) FROM livewell.ledger),
            (SELECT count(*) FROM livewell.ledger WHERE ttl_override IS NOT NULL), (SELECT count(*) FROM livewell.universe), (SELECT count(*) FROM livewell.data_type), (SELECT count(*) FROM livewell.upstream)
 """
+# A function's name, how many arguments it needs, and the types of all it takes.
+CALLS = """
+    SELECT p.proname::text, p.pronargs - p.pronargdefaults, ARRAY(SELECT a::regtype::text FROM unnest(p.proargtypes) WITH ORDINALITY AS t (a, n) ORDER BY n)
+    FROM pg_proc p WHERE p.pronamespace = 'livewell'::regnamespace
+"""
+
+
+def install(version: str, dsn: str) -> None:
+    """The schema and the rows of that version."""
+    for part in ("schema.sql", "data.sql"):
+        with psycopg.connect(dsn) as connection:
+            connection.execute((Path(__file__).parent / version / part).read_bytes())
 
 
 @pytest.fixture(params=VERSIONS)
 def old(request: pytest.FixtureRequest, livewell_server: str) -> Iterator[str]:
     """A database as that version left it."""
-    folder = Path(__file__).parent / request.param
     with new_database(livewell_server) as dsn:
-        with psycopg.connect(dsn) as connection:
-            connection.execute((folder / "schema.sql").read_bytes())
-        with psycopg.connect(dsn) as connection:
-            connection.execute((folder / "data.sql").read_bytes())
+        install(request.param, dsn)
         yield dsn
 
 
@@ -87,3 +97,23 @@ def test_what_ran_then_is_finished_now(old: str) -> None:
         assert [claim.id for claim in queue.claim(1)] == [65, 64]
         assert queue.redrive([68]) == (1, 0)
         queue.declare(group_limit=1)  # the same call as before, with more to say
+
+
+def test_what_the_version_before_calls_is_there_still(livewell_server: str) -> None:
+    """Every function of its schema can be called as before: a breaking change is a new name, and the old one stays for one minor version.
+
+    Broken once on purpose: by renaming a function, and by an argument more without a default.
+    """
+    with new_database(livewell_server) as dsn, QueueSession(dsn) as queue:
+        install(BEFORE, dsn)
+        before = queue.rows(CALLS)
+        migrate(dsn)
+        after = queue.rows(CALLS)
+    gone = [
+        (name, takes)
+        for name, _, takes in before
+        if not any(name == now and takes == types[: len(takes)] and needs <= len(takes) for now, needs, types in after)
+    ]
+
+    assert len(before) > 100
+    assert gone == []

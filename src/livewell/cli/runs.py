@@ -45,7 +45,12 @@ def history(*, name: str, limit: int, before: int | None, as_json: bool) -> None
 
 def _show(name: str | None, limit: int, before: int | None, *, as_json: bool) -> None:
     async def fetch(app: Livewell) -> tuple[list[dict[str, Any]], datetime]:
-        return await app.schedule_admin.runs(name, before=before, limit=limit), await database_now(app)
+        found = await app.schedule_admin.runs(name, before=before, limit=limit)
+        if name is not None and not found and before is None:
+            await app.schedule_admin.check(
+                name
+            )  # the history outlives its schedule, so only now may it be a slip of the pen
+        return found, await database_now(app)
 
     rows, now = with_app(fetch)
     if as_json:

@@ -70,10 +70,12 @@ def _show(document: dict[str, Any]) -> None:
     )
 
     workers = queue.get("workers", ())
-    _heading(f"Who works?  {len(workers):,} workers", how_known(document, "queue"))
+    _heading(f"Who works?  {len(workers):,} worker{'s' * (len(workers) != 1)}", how_known(document, "queue"))
     columns = [Column("worker", elastic=True), Column("version"), Column("holds", number=True), Column("lease")]
     print_table(columns, map(_worker_cells, workers), empty="Nobody. Start one with: livewell worker module:attribute")
     for one in part(document, "leases").get("singletons", ()):
+        if one["released"]:
+            continue  # between two runs of a schedule: nobody's, as it should be
         click.echo(f"{one['name']}: {_holder(one)}")
 
     if limits.get("limiters"):
@@ -142,7 +144,7 @@ def _worker_cells(row: dict[str, Any]) -> list[str]:
 def _holder(one: dict[str, Any]) -> str:
     if one["held"]:
         return f"held by {one['holder']} for {span(one['held_seconds'])}"
-    return "free" if one["released"] else f"expired {span(one['expired_seconds'])} ago; was held by {one['holder']}"
+    return f"expired {span(one['expired_seconds'])} ago; was held by {one['holder']}"
 
 
 def _limiter_cells(row: dict[str, Any]) -> list[str]:

@@ -115,6 +115,36 @@ def _warnings(document: Document) -> Iterator[Sample]:
         yield (one["place"], one["what"]), one["this_hour"] + one["last_hour"]
 
 
+def _paused_schedules(document: Document) -> Iterator[Sample]:
+    for one in part(document, "schedules").get("schedules", ()):
+        yield (one["name"],), int(one["state"] == "paused")
+
+
+def _late(document: Document) -> Iterator[Sample]:
+    """Every one that there is, and a loop that never turned."""
+    found = part(document, "schedules")
+    late = {one["name"] for one in found.get("late", ())}
+    for name in sorted(late | {one["name"] for one in found.get("schedules", ())}):
+        yield (name,), int(name in late)
+
+
+def _ended_badly(document: Document) -> Iterator[Sample]:
+    for one in part(document, "schedules").get("schedules", ()):
+        if one["last"] is not None:
+            yield (one["name"],), int(one["last"] in ("failed", "crashed"))
+
+
+def _alerts(document: Document) -> Iterator[Sample]:
+    for one in part(document, "alerts").get("rules", ()):
+        for state in ("fired", "cooling"):
+            yield (one["name"], one["level"], state), one[state]
+
+
+def _disabled(document: Document) -> Iterator[Sample]:
+    for one in part(document, "alerts").get("channels", ()):
+        yield (one["name"],), int(one["disabled_at"] is not None)
+
+
 def _release(document: Document) -> Iterator[Sample]:
     yield (part(document, "database").get("release", "unknown"),), 1
 
@@ -339,6 +369,29 @@ GAUGES = (
         "Since internal upkeep last ran.",
         ("tick",),
         _each("leases", "ticks", ("name",), "last_seconds"),
+    ),
+    Gauge("livewell_schedule_late", "1: it has not run when it should have.", ("schedule",), _late),
+    Gauge("livewell_schedule_paused", "1: it is paused.", ("schedule",), _paused_schedules),
+    Gauge("livewell_schedule_failed", "1: its last run failed or crashed.", ("schedule",), _ended_badly),
+    Gauge(
+        "livewell_schedule_due_seconds",
+        "Until its next slot; below 0: overdue.",
+        ("schedule",),
+        _each("schedules", "schedules", ("name",), "due_seconds"),
+    ),
+    Gauge("livewell_alerts", "Alerts that have fired, or cool down, by rule.", ("rule", "level", "state"), _alerts),
+    Gauge(
+        "livewell_alert_rule_failed",
+        "1: the rule could not be evaluated.",
+        ("rule",),
+        _each("alerts", "rules", ("name",), "failed"),
+    ),
+    Gauge("livewell_alert_channel_disabled", "1: its receiver is gone.", ("channel",), _disabled),
+    Gauge(
+        "livewell_alert_channel_waiting",
+        "Notifications that have not been told yet, up to 1,000.",
+        ("channel",),
+        _each("alerts", "channels", ("name",), "waiting"),
     ),
 )
 

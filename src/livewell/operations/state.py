@@ -84,6 +84,19 @@ def stuck(document: Document) -> list[str]:
         for one in refresh.get("types", ())
         if one["keys"].get("failing")
     ]
+    said += [
+        f"schedule {one['name']} is late by {one['late_seconds'] / 60:.0f} min"
+        for one in part(document, "schedules").get("late", ())
+    ]
+    alerts = part(document, "alerts")
+    said += [
+        f"alert {one['level']} {one['name']}: {one['fired']:,} fired" for one in alerts.get("rules", ()) if one["fired"]
+    ]
+    said += [
+        f"alert channel {one['name']} is disabled: its receiver is gone"
+        for one in alerts.get("channels", ())
+        if one["disabled_at"]
+    ]
     said += [f"the part {name} could not be read: {error}" for name, error in failed_parts(document).items()]
     return said
 

@@ -54,6 +54,11 @@ class ScheduleAdmin:
                 f"Take it out of the code first, or stop it with: livewell schedules pause {name}"
             )
 
+    async def check(self, name: str) -> None:
+        """Raise UnknownSchedule unless there is a schedule, or a loop, of this name."""
+        if name not in {row["name"] for row in await self.schedules()}:
+            raise await self._unknown(name)
+
     async def _unknown(self, name: str) -> UnknownSchedule:
         names = [row["name"] for row in await self.schedules() if row["kind"] != "loop"]
         return UnknownSchedule(f"schedule {name!r} is not there; there are: {', '.join(names) or 'none'}")

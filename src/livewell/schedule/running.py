@@ -1,6 +1,7 @@
 """One run, from its beginning in the database to its end there.
 
     begun ──trust over already (we stood still)──▶ given up, the handler never starts
+      ├──the handler of an earlier run goes on here──▶ failed, the handler never starts
       │
     handler ──returns──▶ succeeded      ──raises──▶ failed      ──timeout, stop──▶ cancelled ──▶ failed
       ├──a third of the lease──▶ renewed ──▶ handler
@@ -36,6 +37,7 @@ _MARGIN = 0.2  # of the lease: what we stop trusting early
 _THIRD = 1 / 3
 _CANCEL_SECONDS = 2.0  # for a cancelled handler to clean up
 _ROWS_MAX = 2**63 - 1
+_GOES_ON = "the handler of an earlier run still goes on in this worker and cannot be stopped; start the worker again"
 
 Ended = Literal["succeeded", "failed", "lost"]
 
@@ -60,6 +62,7 @@ class Running:
         begun: Begun,
         *,
         lease_seconds: float,
+        left_behind: dict[str, asyncio.Future[Any]],
         warn: Callable[[str, str], None],
     ) -> None:
         self._link = link
@@ -67,9 +70,11 @@ class Running:
         self._definition = definition
         self._begun = begun
         self._lease_seconds = lease_seconds
+        self._left_behind = left_behind
         self._warn = warn
         self._asked = begun.asked
         self._stopped = asyncio.Event()
+        self._thread: asyncio.Future[Any] | None = None
 
     def stop(self) -> None:
         """The process ends: the handler is cancelled."""
@@ -80,6 +85,9 @@ class Running:
         if self._left() <= 0:
             self._warn("a run was given up: the process stood still before its handler began", self._definition.name)
             return "lost"
+        earlier = self._left_behind.get(self._definition.name)
+        if earlier is not None and not earlier.done():
+            return await self._finish(succeeded=False, error=_GOES_ON, rows=None)
         handler = asyncio.ensure_future(self._handler())
         try:
             problem = await self._watch(handler)
@@ -99,7 +107,9 @@ class Running:
         arguments = {"run": self._begun.run} if self._definition.takes_run else {}
         if self._definition.is_async:
             return await self._definition.function(**arguments)
-        return await self._threads.run(self._definition.function, arguments)
+        self._thread = self._threads.run(self._definition.function, arguments)
+        # Shielded: a thread does not end because nobody waits for it any more, and must not be counted as free.
+        return await asyncio.shield(self._thread)
 
     async def _watch(self, handler: asyncio.Future[Any]) -> str | None:
         """Wait for the handler and renew meanwhile; answers what ended it early, if anything did."""
@@ -143,8 +153,13 @@ class Running:
         """Stop it; one that does not listen (a thread never does) is left behind, and said to be."""
         handler.cancel()
         await asyncio.wait([handler], timeout=_CANCEL_SECONDS)
-        if not handler.done() or not self._definition.is_async:
-            self._warn("a handler goes on after its run has ended; it may overlap the next one", self._definition.name)
+        going = handler if self._thread is None else self._thread
+        if not going.done():
+            self._left_behind[self._definition.name] = going
+            going.add_done_callback(_hear)
+            self._warn(
+                "a handler goes on after its run has ended; no other begins here meanwhile", self._definition.name
+            )
 
     async def _finish(self, succeeded: bool, error: str | None, rows: int | None) -> Ended:  # noqa: FBT001 - a column
         """Write its end; while the database is away, try again as long as the lease may be ours."""
@@ -163,6 +178,12 @@ class Running:
                 self._warn("the end of a run was fenced: its lease had run out", self._definition.name)
                 return "lost"
             return "succeeded" if succeeded else "failed"
+
+
+def _hear(going: asyncio.Future[Any]) -> None:
+    """Its run has ended long ago; how it ends is nobody's business, and no complaint of the loop's."""
+    if not going.cancelled():
+        going.exception()
 
 
 def _outcome(handler: asyncio.Future[Any], problem: str | None) -> tuple[bool, str | None, int | None]:

@@ -90,6 +90,7 @@ class Scheduler:
         self._poll_seconds = poll_seconds
         self._threads = Threads(_THREADS_MAX)
         self._running: dict[asyncio.Task[None], Running] = {}
+        self._left_behind: dict[str, asyncio.Future[Any]] = {}  # handlers that outlived their run, by schedule
         self._again: dict[str, float] = {}  # schedules that wait for their last run → when to look again, monotonic
         self._woken = asyncio.Event()
         self._stopping = False
@@ -228,7 +229,13 @@ class Scheduler:
 
     def _start(self, definition: ScheduleDefinition, begun: Begun) -> None:
         running = Running(
-            self._link, self._threads, definition, begun, lease_seconds=self._lease_seconds, warn=self._warn
+            self._link,
+            self._threads,
+            definition,
+            begun,
+            lease_seconds=self._lease_seconds,
+            left_behind=self._left_behind,
+            warn=self._warn,
         )
         task = asyncio.create_task(self._follow(running, definition.name), name=f"run-{begun.run.id}")
         self._running[task] = running

@@ -30,7 +30,14 @@ CATCH_UP_MAX = 100  # slots that missed="all" runs after an outage: the latest o
 ON_TIME = timedelta(minutes=1)  # so late, and less than its gap, a slot has not been missed
 _STEPS_MAX = 2_000  # of a cron text, one after another: 60 ms; who was away for longer is told "at least so many"
 _SILENCE_MAX = timedelta(days=400)
-_FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
+_ALLOWED = {
+    "minute": "0-59",
+    "hour": "0-23",
+    "day-of-month": "1-31, or L for the last",
+    "month": "1-12 or JAN-DEC",
+    "day-of-week": "0-7 or SUN-SAT",
+}
+_FIELDS = tuple(_ALLOWED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,8 @@ class Plan:
 def check_cron(cron: str, zone: str) -> None:
     """Refuse what cannot be read, naming the field, and what comes less than once in 400 days."""
     check_zone(zone)
+    if not isinstance(cron, str):
+        raise ConfigurationError(f"cron {cron!r}: a text is needed, for example '0 2 * * *'")
     parts = cron.split()
     if len(cron) > CRON_CHARS_MAX or len(parts) != 5:
         raise ConfigurationError(
@@ -77,7 +86,7 @@ def check_zone(zone: str) -> None:
     """Refuse what is not the name of a time zone."""
     try:
         ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+    except (ZoneInfoNotFoundError, ValueError, OSError, TypeError):
         raise ConfigurationError(
             f"zone {zone!r}: there is no such time zone; write it like Europe/Paris, America/New_York or UTC"
         ) from None
@@ -164,9 +173,20 @@ def _slots(cron: str, zone: str, after: datetime) -> Iterator[datetime]:
     return (slot.astimezone(UTC) for slot in CronSim(cron, after.astimezone(ZoneInfo(zone))))
 
 
+def _readable(day: str) -> bool:
+    """Whether this day-of-month is one in some month."""
+    try:
+        CronSim(f"0 0 {day} * *", datetime(2026, 1, 1, tzinfo=UTC))
+    except CronSimError:
+        return False
+    return True
+
+
 def _field(parts: list[str], said: str) -> str:
     """cronsim says "Bad minute"; a reader wants to see which text that was."""
     for place, name in enumerate(_FIELDS):
         if said.lower().endswith(name):
-            return f"the {name} field is {parts[place]!r}, which cannot be read"
+            if name == "day-of-month" and _readable(parts[place]):
+                return f"the {name} field is {parts[place]!r}, and no month of {parts[3]!r} has that day"
+            return f"the {name} field is {parts[place]!r}, which cannot be read; allowed are {_ALLOWED[name]}, *, lists (1,2), ranges (1-5) and steps (*/5)"
     return f"{said}; five fields are right: {' '.join(_FIELDS)}"

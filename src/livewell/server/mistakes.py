@@ -1,6 +1,6 @@
 """What is wrong with a part of a request, in words: what was given, and what would be right.
 
-What stood in the address is repeated, cut short; what stood in a body is not: it may be a secret.
+What stood in the address is repeated if it is short; nothing else is: it may be a secret that somebody put there by mistake (F-F5).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_SHOWN_CHARS_MAX = 60
+_SHOWN_CHARS_MAX = 16  # no key, token or password of ours is as short
 _KINDS: Mapping[str, str] = {
     "bool": "true or false",
     "dict": "an object",
@@ -52,8 +52,9 @@ def detail_of(error: Mapping[str, Any]) -> str:
 
 def not_allowed_as(name: str, given: str) -> str:
     """For what stood in the address."""
-    shown = given if len(given) <= _SHOWN_CHARS_MAX else f"{given[:_SHOWN_CHARS_MAX]}…"
-    return f'"{shown}" is not allowed as {name}.'
+    if len(given) > _SHOWN_CHARS_MAX:
+        return f"This is not allowed as {name}."
+    return f'"{given}" is not allowed as {name}.'
 
 
 def allowed_of(error: Mapping[str, Any]) -> str | None:

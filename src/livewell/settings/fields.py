@@ -25,7 +25,7 @@ from livewell.errors import ConfigurationError
 from livewell.host import host_name
 from livewell.settings.sources import Given, gather
 from livewell.settings.values import HOSTS_MAX, Address, Channels, Folder, Hosts, Issuers, Number, Origins, Whole, lower
-from livewell.settings.words import allowed, message, show_given, text
+from livewell.settings.words import allowed, message, places_of, show_given, text
 
 
 def _bounded(default: float, low: float, high: float, description: str) -> Any:
@@ -271,10 +271,11 @@ class Settings(BaseSettings):
         """Validate; then once more without the wrong values, so that conflicts among the others are told as well."""
         settings, details = cls._attempt(given)
         wrong = {str(detail["loc"][0]) for detail in details if detail["loc"]}
+        places = {name: places_of(name, details) for name in wrong}
         if wrong:
             _, details = cls._attempt({name: item for name, item in given.items() if name not in wrong})
         conflicts = [found for detail in details for found in detail.get("ctx", {}).get("conflicts", ())]
-        problems[:0] = [_value_problem(name, item) for name, item in given.items() if name in wrong]
+        problems[:0] = [_value_problem(name, item) + places[name] for name, item in given.items() if name in wrong]
         # A pair with a wrong half is not judged: the default in its place is not what the user meant.
         problems += [_conflict_problem(found, given) for found in conflicts if not wrong & set(found.names)]
         return settings

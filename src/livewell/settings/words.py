@@ -1,10 +1,12 @@
 """Settings in words: what a value is, what is allowed, what is wrong. Secrets are never shown."""
 
 import re
+from collections.abc import Sequence
 from typing import Literal, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from livewell.redact import MASK, mask_url, redact
 
@@ -22,6 +24,21 @@ _ADDRESSES = ("database_url", "listen_url", "api_url", "operate_url", "hub_url")
 
 # The addresses people mistake for ours; anything else before :// may itself be a secret.
 _SCHEME = re.compile(r"(jdbc:)?(postgres(ql)?|mysql|mariadb|sqlite|redis|mongodb|https?)(\+[a-z0-9]{1,12})?://")
+
+
+_FIELD = re.compile(r"[a-z_ ]{1,30}")
+
+
+def places_of(name: str, details: Sequence[ErrorDetails]) -> str:
+    """Which entries of a list of tables are wrong, and where: names of fields, never what stands there."""
+    words: dict[str, None] = {}
+    for detail in details:
+        _, *place = detail["loc"] or ("",)
+        if detail["loc"][:1] == (name,) and place and isinstance(place[0], int):
+            field = str(place[1]) if len(place) > 1 else "what goes together"
+            shown = field if _FIELD.fullmatch(field) else "a field that is not known"
+            words[f"{shown} of number {place[0] + 1}"] = None
+    return f". Look at: {', '.join(words)}" if words else ""
 
 
 def show_given(name: str, value: object) -> str:

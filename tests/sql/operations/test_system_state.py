@@ -14,12 +14,13 @@ from tests.support.plans import PlanRecorder
 from tests.support.queue_sql import QueueSession
 from tests.support.refresh_sql import RefreshSession
 
-PARTS = {"database", "queue", "limits", "leases", "refresh"}
+PARTS = {"database", "queue", "limits", "leases", "schedules", "alerts", "refresh"}
 
 
 @pytest.fixture(autouse=True)
 def _no_sample(refresh: RefreshSession) -> None:
-    refresh.rows("DELETE FROM livewell.state_sample")
+    for table in ("state_sample", "schedule", "pulse", "alert", "alert_firing", "alert_channel", "alert_rule"):
+        refresh.rows(f"DELETE FROM livewell.{table}")
 
 
 def state(session: QueueSession) -> dict[str, Any]:
@@ -239,6 +240,8 @@ def test_leases_say_who_holds_them(refresh: RefreshSession) -> None:
 
 def test_what_stands_still_is_said_in_few_words(refresh: RefreshSession) -> None:
     """The first thing an operator looks for on the screen."""
+    assert stuck(state(refresh)) == ["schedule schedule.loop is late by 0 min"]  # no scheduler ever ran
+    refresh.rows("SELECT livewell.record_pulse('schedule.loop', 'test', '1 hour', 1, 0)")
     assert stuck(state(refresh)) == []
     refresh.freeze()
     refresh.enqueue(2)
@@ -249,3 +252,35 @@ def test_what_stands_still_is_said_in_few_words(refresh: RefreshSession) -> None
     assert stuck(state(refresh)) == ["queue work: 1 wait, nobody works it", "worker old:1 is gone, with 1 jobs"]
     refresh.register(lease=3600)
     assert "queue work: the first of 1 waits for 12 min" in stuck(state(refresh))
+
+
+def test_schedules_say_whether_they_are_late_and_how_they_ended(refresh: RefreshSession) -> None:
+    """Also on the screen, under what is stuck."""
+    refresh.rows(
+        "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 minute', false, false)"
+    )
+    refresh.rows("SELECT livewell.record_pulse('schedule.loop', 'test', '1 hour', 1, 0)")
+    document = state(refresh)
+    assert document["schedules"]["late"] == []
+    refresh.advance(720)
+    document = state(refresh)
+    [report] = [one for one in document["schedules"]["schedules"] if one["name"] == "report"]
+    assert (report["late"], report["last"]) == (True, None)
+    assert [one["name"] for one in document["schedules"]["late"]] == ["report"]
+    assert "schedule report is late by 1 min" in stuck(document)
+
+
+def test_alerts_are_counted_by_rule_and_channels_say_whether_they_reach_anybody(refresh: RefreshSession) -> None:
+    """Fired, cooling, disabled, waiting."""
+    observe = "SELECT * FROM livewell.observe_alerts('sky', 'P1', '10 minutes', %s, %s)"
+    channel = '[{"name": "ops", "kind": "discord", "source": "env:OPS", "level": "P2", "repeats": false}]'
+    refresh.rows("SELECT livewell.declare_channels(%s::jsonb, 100)", channel)
+    refresh.rows(observe, ["roof", "wall"], ["it falls", "it falls"])
+    refresh.rows(observe, ["roof"], ["it falls"])
+    refresh.rows("SELECT livewell.declare_channels(%s::jsonb, 100)", channel)
+    document = state(refresh)
+    [rule] = document["alerts"]["rules"]
+    [told] = document["alerts"]["channels"]
+    assert (rule["name"], rule["level"], rule["fired"], rule["cooling"], rule["failed"]) == ("sky", "P1", 1, 1, False)
+    assert (told["name"], told["disabled_at"], told["waiting"]) == ("ops", None, 2)
+    assert "alert P1 sky: 1 fired" in stuck(document)

@@ -12,3 +12,5 @@ GRANT SELECT ON livewell.alert_rule, livewell.alert, livewell.alert_firing, live
 GRANT UPDATE (disabled_at, quiet_until) ON livewell.alert_channel TO livewell_operate;
 GRANT EXECUTE ON FUNCTION livewell.list_alerts, livewell.list_attempts TO livewell_operate, livewell_readonly;
 GRANT EXECUTE ON FUNCTION livewell.enable_channel TO livewell_operate;
+-- The system state.
+GRANT EXECUTE ON FUNCTION livewell.state_alerts TO livewell_operate, livewell_worker, livewell_readonly;

@@ -33,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     work.versions,
     work.dead_letters,
     work.schedules,
+    work.alerting,
     freshness.types,
     freshness.refusals,
     freshness.quota,

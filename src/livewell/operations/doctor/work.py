@@ -176,3 +176,30 @@ async def schedules(patient: Patient) -> Sequence[Finding]:
         )
         for row in await patient.rows(_LATE)
     ]
+
+
+async def alerting(patient: Patient) -> Sequence[Finding]:
+    """Channels that reach nobody, and rules that give no answer: alerts that will not come."""
+    alerts = part(patient.state, "alerts")
+    found = [
+        Finding(
+            "channel_disabled",
+            one["name"],
+            f"Alert channel {one['name']} is disabled since {instant(one['disabled_at'])}: its receiver answered 410, gone. {one['waiting']:,} notifications wait for it.",
+            "Nobody is told anything through it until it is enabled again.",
+            f"set {one['source'].removeprefix('env:')} to an address that exists where the workers run, start them again, then: livewell alerts enable {one['name']}",
+        )
+        for one in alerts.get("channels", ())
+        if one["disabled_at"]
+    ]
+    return found + [
+        Finding(
+            "rule_failed",
+            one["name"],
+            f"Alert rule {one['name']} ({one['level']}) could not be evaluated: {one['error']}",
+            "What it looks for is not noticed, and its alerts stay as they were.",
+            "livewell migrate --check, and livewell warnings list for how often",
+        )
+        for one in alerts.get("rules", ())
+        if one["failed"]
+    ]

@@ -24,4 +24,4 @@ GRANT SELECT ON livewell.schedule, livewell.run, livewell.pulse TO livewell_read
 GRANT SELECT ON livewell.schedule, livewell.pulse, livewell.tick TO livewell_hub;
 GRANT EXECUTE ON FUNCTION livewell.late_schedules, livewell.late_at TO livewell_hub;
 -- The system state.
-GRANT EXECUTE ON FUNCTION livewell.state_leases TO livewell_operate, livewell_worker, livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.state_leases, livewell.state_schedules TO livewell_operate, livewell_worker, livewell_readonly;

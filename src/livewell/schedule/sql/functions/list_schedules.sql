@@ -31,7 +31,7 @@ BEGIN
            NULL, p.last_at, NULL, NULL, NULL, NULL, p.last_at, NULL, NULL, p.holder, p.turns, p.done
     FROM livewell.pulse p
     UNION ALL
-    SELECT 'queue.maintain', 'loop', '1 second', NULL, NULL, true, CASE WHEN livewell.late_at(t.last_at, interval '2 seconds') < v_now THEN 'stopped' ELSE 'turning' END,
+    SELECT 'queue.maintain', 'loop', (interval '1 second')::text, NULL, NULL, true, CASE WHEN livewell.late_at(t.last_at, interval '2 seconds') < v_now THEN 'stopped' ELSE 'turning' END,
            NULL, livewell.late_at(t.last_at, interval '2 seconds'), livewell.late_at(t.last_at, interval '2 seconds') < v_now,
            NULL, t.last_at, NULL, NULL, NULL, NULL, t.last_at, NULL, NULL, t.last_worker::text, t.n, NULL
     FROM livewell.tick t WHERE t.name = 'maintain' AND t.last_at IS NOT NULL
