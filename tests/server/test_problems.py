@@ -56,12 +56,12 @@ async def test_a_wrong_method_is_told_all_right_ones(web: Web) -> None:
     assert told["allowed"] == answer.headers["allow"] == "PUT, DELETE"
 
 
-async def test_a_name_or_an_origin_that_is_not_ours_is_repeated(web: Web) -> None:
+async def test_a_name_or_an_origin_that_is_not_ours_is_told_what_would_be(web: Web) -> None:
     """Whoever set it up wrongly sees what arrived here."""
     host = await web.client_with({"Host": "live.example:8484"}).get("/")
     preflight = {"Origin": "https://shop.example", "Access-Control-Request-Method": "PUT"}
     origin = await web.client_with(preflight).options("/v1/sessions")
 
-    assert host.json()["detail"] == 'This server is not called "live.example".'
-    assert origin.json()["detail"] == 'Pages of "https://shop.example" may not use this server.'
+    assert host.json()["detail"] == "This server is not called by that name."
+    assert origin.json()["detail"] == "Pages of this origin may not use this server."
     assert origin.json()["allowed"] == "what LIVEWELL_ORIGINS names"

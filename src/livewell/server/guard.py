@@ -36,7 +36,6 @@ _KNOWN = frozenset(
     {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
 )  # a method is the client's word: others are counted together
 _BODY_SECONDS = 30.0
-_ORIGIN_CHARS_MAX = 100  # that are repeated
 _STRANGERS_MAX = (
     2000  # callers looked up at once: after a restart all streams come back together, each with a key of its own
 )
@@ -67,7 +66,7 @@ class Guard:
             if scope["path"] not in HEALTH:
                 self._check_host(headers)
             if _is_preflight(scope, headers):
-                await _preflight(origin, allowed)(scope, receive, send)
+                await _preflight(allowed)(scope, receive, send)
                 return
             receive = _bounded(receive, headers, self._settings.body_bytes_max)
             await self._admit(scope, headers, receive, send)
@@ -121,7 +120,7 @@ class Guard:
         if not known:
             raise Problem(
                 400,
-                f'This server is not called "{match[1]}".' if match else "This server is not called by that name.",
+                "This server is not called by that name.",
                 word="host",
                 field="host",
                 allowed="127.0.0.1, localhost, [::1], and what LIVEWELL_HOSTS names",
@@ -159,10 +158,11 @@ def _is_preflight(scope: Scope, headers: Headers) -> bool:
     return scope["method"] == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
 
-def _preflight(origin: str | None, allowed: str | None) -> Response:
+def _preflight(allowed: str | None) -> Response:
     if allowed is None:
-        detail = f'Pages of "{(origin or "")[:_ORIGIN_CHARS_MAX]}" may not use this server.'
-        return Problem(403, detail, word="origin", allowed="what LIVEWELL_ORIGINS names").response()
+        return Problem(
+            403, "Pages of this origin may not use this server.", word="origin", allowed="what LIVEWELL_ORIGINS names"
+        ).response()
     return Response(
         status_code=204,
         headers={
