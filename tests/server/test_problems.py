@@ -57,7 +57,7 @@ async def test_a_wrong_method_is_told_all_right_ones(web: Web) -> None:
 
 
 async def test_a_name_or_an_origin_that_is_not_ours_is_told_what_would_be(web: Web) -> None:
-    """Whoever set it up wrongly sees what arrived here."""
+    """Whoever set it up wrongly; what arrived here is not repeated."""
     host = await web.client_with({"Host": "live.example:8484"}).get("/")
     preflight = {"Origin": "https://shop.example", "Access-Control-Request-Method": "PUT"}
     origin = await web.client_with(preflight).options("/v1/sessions")
