@@ -26,6 +26,14 @@ SELECT n * 64, n, livewell.now() + CASE WHEN n %% 10 < 2 THEN interval '1 hour' 
 FROM generate_series(%s::int, %s::int) AS n
 """
 
+# A full group, and jobs without one; ids between those above.
+FILL_LIMITED = """
+INSERT INTO livewell.job (id, rank, run_at, created_at, state, held_by, max_attempts, lane, queue, kind, group_key, payload)
+SELECT n * 64 + 1, n, livewell.now(), livewell.now(), CASE WHEN n <= 500 THEN 'held' ELSE 'ready' END::livewell.job_state, CASE WHEN n <= 500 THEN 'g'::"char" END, 5, 1, 'limited', 'task',
+       CASE WHEN n <= 500 THEN 'full' END, '{}'
+FROM generate_series(1, 1000) AS n
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -72,6 +80,9 @@ def filled(request: pytest.FixtureRequest, livewell_server: str, livewell_templa
             if size in condition.analyze_at:
                 session.rows("ANALYZE livewell.job")
         session.rows("SELECT setval('livewell.job_id_seq', %s)", (condition.rows + 1) * 64)
+        session.declare("limited", group_limit=1)
+        session.declare("idle", group_limit=1)
+        session.rows(FILL_LIMITED)
         workers = [session.register() for _ in range(8)]
         for worker in workers:
             session.claim(worker, 200)
@@ -97,6 +108,14 @@ def claim_suspect(filled: Filled) -> list[Plan]:
         "UPDATE livewell.job SET lost = 1 WHERE id = (SELECT max(id) FROM livewell.job WHERE state = 'ready' AND lost = 0)"
     )
     return filled.recorder.plans("SELECT * FROM livewell.claim_jobs(%s, '{work}', %s, true)", filled.worker, BATCH)
+
+
+def claim_limited(filled: Filled) -> list[Plan]:
+    return filled.recorder.plans("SELECT * FROM livewell.claim_limited(%s, 'limited', %s)", filled.worker, BATCH)
+
+
+def claim_nothing(filled: Filled) -> list[Plan]:
+    return filled.recorder.plans("SELECT * FROM livewell.claim_limited(%s, 'idle', %s)", filled.worker, BATCH)
 
 
 def finish(filled: Filled) -> list[Plan]:
@@ -167,6 +186,8 @@ def cancel(filled: Filled) -> list[Plan]:
 HOT: dict[str, tuple[Callable[[Filled], list[Plan]], set[str], int]] = {
     "claim_jobs": (claim, {"job_ready_idx", "job_pkey"}, BATCH),
     "claim_jobs, suspects": (claim_suspect, {"job_suspect_idx", "job_pkey"}, BATCH),
+    "claim_limited": (claim_limited, {"job_ready_idx", "job_pkey"}, BATCH + 50),
+    "claim_limited, nothing": (claim_nothing, {"job_ready_idx", "job_suspect_idx"}, 1),
     "finish_jobs": (finish, {"job_pkey"}, BATCH),
     "settle_jobs": (settle, {"job_pkey"}, BATCH),
     "renew_worker": (renew, {"job_pkey", "job_suspect_idx", "job_cancel_idx"}, 60),

@@ -69,7 +69,9 @@ BEGIN
         RETURN NEXT livewell.limited_answer('wait', 'paused');
         RETURN;
     END IF;
-    IF NOT EXISTS (SELECT FROM livewell.job j WHERE j.queue = p_queue AND j.state = 'ready') THEN
+    -- Two questions, one for each index: asked as one, no index fits, and the whole table is read (4 ms of a claim beside 200,000 held jobs).
+    IF NOT EXISTS (SELECT FROM livewell.job j WHERE j.queue = p_queue AND j.state = 'ready' AND j.lost = 0)
+       AND NOT EXISTS (SELECT FROM livewell.job j WHERE j.queue = p_queue AND j.state = 'ready' AND j.lost > 0) THEN
         RETURN NEXT livewell.limited_answer('wait', 'nothing');
         RETURN;
     END IF;
