@@ -337,6 +337,7 @@ def _needs(what: int) -> None:
         ({"every": "5m", "missed": "never"}, "allowed are skip, once and all"),
         ({"every": "5m", "timeout": "2d"}, "10 ms to a day"),
         ({"every": "5m", "name": "livewell.mine"}, "not with 'livewell.'"),
+        ({"every": "5m", "name": "walk.quote"}, "or 'walk.'"),
         ({"every": "5m", "name": "Bad Name"}, "1 to 54 of a-z"),
     ],
 )

@@ -20,6 +20,8 @@ TABLES = (
     "upstream",
     "refresh_count",
     "singleton",
+    "schedule",
+    "run",
 )
 UPSTREAM = "api"
 TYPE = "quote"

@@ -158,6 +158,8 @@ async def test_a_scheduled_type_walks_when_its_time_has_come(
             livewell_clock.advance((planned - rows.now()).total_seconds() + 1)
             await until(lambda: len(rows.jobs()) == 5)
             await until(lambda: rows.value("SELECT cron_due_at FROM livewell.data_type WHERE name = 'daily'") > planned)
+            shown = "SELECT due_at > %s, last_state, last_rows, late FROM livewell.list_schedules() WHERE name = 'walk.daily'"
+            await until(lambda: rows.rows(shown, planned) == [(True, "succeeded", 5, False)])
 
     assert {lane for (lane,) in rows.jobs("lane")} == {1}
 

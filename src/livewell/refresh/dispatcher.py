@@ -33,7 +33,7 @@ log = structlog.get_logger("livewell.refresh")
 _DISPATCH = (
     "SELECT answer, inserted, merged, parked, failed, due, wait_seconds, queues FROM livewell.dispatch_due(%s, %s, %s)"
 )
-_SCHEDULED = "SELECT name, cron, zone, cron_due_at, livewell.now() FROM livewell.data_type WHERE strategy = 'scheduled' AND paused_at IS NULL ORDER BY name LIMIT 1000"
+_WALKS = "SELECT data_type, cron, zone, due_at, paused, shown, now FROM livewell.list_walks()"
 _WALK = "SELECT answer, inserted, merged, wait_seconds, queues FROM livewell.dispatch_scheduled(%s, %s, %s, %s)"
 _PULSE = "SELECT livewell.record_pulse(%s, %s, %s, %s, %s)"
 _PULSE_SECONDS = 5.0
@@ -157,16 +157,22 @@ class Dispatcher:
 
     async def _walk(self) -> None:
         """Plan scheduled types that have no instant yet; walk on with those whose time has come."""
-        for name, cron, zone, due_at, now in await self._link.call(_SCHEDULED):
+        for name, cron, zone, due_at, paused, shown, now in await self._link.call(_WALKS):
             fence = self.singleton.fence
             if fence is None:
                 return
-            if due_at is not None and due_at > now:
+            waiting = paused or (due_at is not None and due_at > now)
+            if waiting and shown:
                 continue
             try:
                 after = next_instant(cron, zone, now)
+                if not shown and due_at is not None:
+                    gap = next_instant(cron, zone, after) - after
+                    await self._link.call("SELECT livewell.show_walk(%s, %s)", (name, gap))
             except (CronSimError, ZoneInfoNotFoundError, ValueError, StopIteration) as error:
                 self._warn("refresh.schedule", "a schedule cannot be read", f"{name}: {cron!r} in {zone!r}: {error}")
+                continue
+            if waiting:
                 continue
             if due_at is None:
                 await self._link.call("SELECT livewell.plan_cron(%s, %s, %s, %s)", (name, cron, zone, after))

@@ -15,6 +15,7 @@ from livewell.schedule.slots import Missed, Rule, check_cron
 EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.01, 400 * 86400.0
 TIMEOUT_SECONDS_MAX = 86400.0
 OURS = "livewell."  # names of what Livewell does itself begin so
+_WALK = "walk."  # and those of scheduled types, see refresh/sql/functions/show_walk.sql
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,53}")
 
 
@@ -81,9 +82,9 @@ def define(
     """Check everything that could be wrong while the app is still being declared."""
     chosen = function.__name__ if name is None else name
     what = f"schedule {chosen}"
-    if not _NAME.fullmatch(chosen) or chosen.startswith(OURS):
+    if not _NAME.fullmatch(chosen) or chosen.startswith((OURS, _WALK)):
         raise ConfigurationError(
-            f"schedule {chosen!r}: 1 to 54 of a-z 0-9 _ . - are allowed, beginning with a letter and not with {OURS!r}; give another with name=…"
+            f"schedule {chosen!r}: 1 to 54 of a-z 0-9 _ . - are allowed, beginning with a letter and not with {OURS!r} or {_WALK!r}; give another with name=…"
         )
     if sum(given is not None for given in (cron, every_seconds, at)) != 1:
         raise ConfigurationError(f"{what}: exactly one of a cron text, every=… and at=… is needed")

@@ -7,6 +7,7 @@
 -- Never types × keys (contract 9): at most p_most jobs of lane 1 wait, whatever the universe holds. The cursor is a column: a restart goes on where it was.
 -- Always lane 1 (contract 8), and within what the rate and the budget leave for the background.
 -- A key that is backed off, or was checked after the walk was due, is passed over.
+-- Each walk is a run of the schedule walk.<type>; where somebody has paused that schedule, it is blocked.
 CREATE OR REPLACE FUNCTION livewell.dispatch_scheduled(p_name text, p_fence bigint, p_type text, p_next timestamptz, p_most integer DEFAULT 1000)
 RETURNS TABLE (answer text, inserted integer, merged integer, wait_seconds float8, queues text[])
 LANGUAGE plpgsql
@@ -40,7 +41,9 @@ BEGIN
     SELECT * INTO v_type FROM livewell.data_type t WHERE t.name = p_type AND t.strategy = 'scheduled';
     v_now := livewell.now();
     answer := CASE WHEN v_type.name IS NULL THEN 'unknown' WHEN v_type.cron_due_at IS NULL OR v_type.cron_due_at > v_now THEN 'not_due' END;
-    IF answer IS NULL AND (v_type.paused_at IS NOT NULL OR v_type.parked_reason IS NOT NULL OR EXISTS (SELECT FROM livewell.upstream u WHERE u.name = v_type.upstream AND u.paused_at IS NOT NULL)) THEN
+    IF answer IS NULL AND (
+        v_type.paused_at IS NOT NULL OR v_type.parked_reason IS NOT NULL OR EXISTS (SELECT FROM livewell.upstream u WHERE u.name = v_type.upstream AND u.paused_at IS NOT NULL)
+        OR EXISTS (SELECT FROM livewell.schedule s WHERE s.name = 'walk.' || p_type AND s.paused_at IS NOT NULL AND s.asked_at IS NULL)) THEN
         answer := 'blocked';
         wait_seconds := 60;
     END IF;
@@ -81,6 +84,7 @@ BEGIN
         wait_seconds := 1;
         UPDATE livewell.data_type t SET cron_cursor = v_keys[cardinality(v_keys)] WHERE t.name = p_type;
     END IF;
+    PERFORM livewell.record_walk(p_name, p_fence, p_type, v_type.cron_due_at, inserted, v_type.cron_cursor IS NULL, answer = 'walked');
     RETURN NEXT;
 END
 $$;
