@@ -56,6 +56,21 @@ def test_a_quick_look_ends_it(clock: Clock) -> None:
     assert marks.arrays(["mail"]) == ([None, None], [None, None])
 
 
+def test_a_look_at_a_paused_queue_says_nothing(clock: Clock) -> None:
+    """Marks stay, and are used for as long again."""
+    marks = Marks()
+    marks.not_looked()
+    assert not marks.use()
+    marks.slow(0.2)
+    marks.move("mail", 1, (7, 70))
+    clock.now += 2.1
+    assert not marks.use()
+    marks.not_looked()
+    clock.now += 1.9
+    assert marks.use()
+    assert marks.arrays(["mail"]) == ([None, 7], [None, 70])
+
+
 def test_a_mark_moves_forward_only() -> None:
     """One for each queue and lane, in the order of the queues asked for."""
     marks = Marks()

@@ -207,6 +207,17 @@ def test_a_marked_claim_starts_behind_its_mark(queue: QueueSession) -> None:
     assert marked(queue, worker, [], []) == [first]
 
 
+def test_a_paused_queue_is_told_to_whoever_asks(queue: QueueSession) -> None:
+    """Nothing was looked at, so nothing is known about how long a look takes."""
+    queue.enqueue(1)
+    worker = queue.register()
+    queue.rows("SELECT livewell.pause_queue('work', true)")
+    asked = queue.rows("SELECT answer FROM livewell.claim_jobs(%s, '{work}', 1, false, '{}', '{}')", worker)
+    silent = queue.rows("SELECT answer FROM livewell.claim_jobs(%s, '{work}', 1)", worker)
+
+    assert (asked, silent) == ([("paused",)], [])
+
+
 def test_a_slow_look_is_told_to_whoever_asks(queue: QueueSession) -> None:
     """Asked with empty marks; a claim without marks answers jobs only. The clock is made to run on while it looks."""
     queue.enqueue(2)

@@ -58,6 +58,7 @@ class _Answer:
     claimed: Sequence[Row]
     fenced: AbstractSet[int] = _NOBODY
     slow_seconds: float | None = None
+    paused: bool = False
     buried: bool = False
 
 
@@ -235,7 +236,9 @@ class Exchange:
 
     def _mark(self, answer: _Answer, *, marked: bool, full: bool, call_seconds: float) -> None:
         marks = self._marks
-        if not marked and answer.slow_seconds is None:
+        if not marked and answer.paused:
+            marks.not_looked()
+        elif not marked and answer.slow_seconds is None:
             marks.quick()
         elif not marked and answer.slow_seconds is not None:
             marks.slow(min(answer.slow_seconds, call_seconds))  # the database's clock may have been set meanwhile
@@ -364,5 +367,6 @@ def _sort_out(rows: Sequence[Row], worker: int, finished: Sequence[Held]) -> _An
         claimed=[row for row in rows if row[0] == "claimed"],
         fenced=frozenset(row[2] for row in rows if row[0] == "fenced"),
         slow_seconds=next((row[7] / 1_000_000 for row in rows if row[0] == "slow"), None),
+        paused=any(row[0] == "paused" for row in rows),
         buried=any(row[0] == "buried" for row in rows),
     )

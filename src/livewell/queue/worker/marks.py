@@ -30,6 +30,7 @@ class Marks:
     def __init__(self) -> None:
         self._places: dict[tuple[str, int], Place] = {}
         self.whole_at: float | None = None  # when to look from the beginning again; None: we always do
+        self._pause = 0.0  # from the last look from the beginning to the next
 
     def use(self) -> bool:
         """Whether to start at the marks now."""
@@ -47,8 +48,13 @@ class Marks:
 
     def slow(self, seconds: float) -> None:
         """A look from the beginning took this long."""
-        pause = min(max(_WHOLE_SECONDS, _WHOLE_COSTS * seconds), _WHOLE_SECONDS_MAX)
-        self.whole_at = time.monotonic() + pause
+        self._pause = min(max(_WHOLE_SECONDS, _WHOLE_COSTS * seconds), _WHOLE_SECONDS_MAX)
+        self.whole_at = time.monotonic() + self._pause
+
+    def not_looked(self) -> None:
+        """A look from the beginning did not happen, for its queue is paused: what was known before still holds."""
+        if self.whole_at is not None:
+            self.whole_at = time.monotonic() + self._pause
 
     def forget(self, lanes: Iterable[tuple[str, int]]) -> None:
         """Start again there."""
