@@ -13,7 +13,7 @@ class Sizes:
     jobs: int = 20_000
     paced: int = 10_000
     samples: int = 200
-    singles: int = 1_500
+    singles: int = 4_500
     bulk: int = 100_000
     crowd: int = 500_000
     grouped: int = 200_000

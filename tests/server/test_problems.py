@@ -47,6 +47,27 @@ async def test_what_stood_in_a_body_is_not_repeated(web: Web, body: dict[str, ob
     assert "s3cret" not in answer.text
 
 
+@pytest.mark.parametrize(
+    ("path", "detail", "allowed"),
+    [
+        ("data/quote/AAPL?maxage=1s", '"maxage" is not known here.', "max_age, wait"),
+        ("data/quote/AAPL?max_age=1s&" + "x" * 30 + "=1", "A parameter is not known here.", "max_age, wait"),
+        ("types/quote?fresh=1", '"fresh" is not known here.', "no parameters"),
+    ],
+)
+async def test_a_parameter_that_nobody_knows_is_refused(web: Web, path: str, detail: str, allowed: str) -> None:
+    """Not ignored: the caller believes to have been heard."""
+    answer = await web.as_key("view", "operate").get(f"/v1/{path}")
+
+    told = answer.json()
+    assert (answer.status_code, told["detail"], told["field"], told["allowed"]) == (400, detail, "query", allowed)
+
+
+async def test_pages_and_health_may_be_called_with_anything(web: Web) -> None:
+    """Links are passed around with marks of others in them."""
+    assert [(await web.client_with({}).get(path)).status_code for path in ("/?utm=1", "/healthz?x=1")] == [200, 200]
+
+
 async def test_a_wrong_method_is_told_all_right_ones(web: Web) -> None:
     """Of every route at that address, and in the header too."""
     answer = await web.as_key("view").post("/v1/sessions/8c2f8f2a-6b1e-4b0e-9f0c-000000000000")

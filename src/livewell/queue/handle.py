@@ -73,6 +73,7 @@ class Task(Generic[P, R]):
         self._submit = submit
         self._payload_bytes_max = payload_bytes_max
         self._options = options or Options()
+        self._like: Request | None = None  # what its jobs have in common
         self.__doc__ = function.__doc__
         self.__name__ = definition.name
 
@@ -152,9 +153,14 @@ class Task(Generic[P, R]):
         return self._alike(self.definition.encode(arguments, self._payload_bytes_max()), keys)
 
     def _alike(self, payload: str, keys: dict[str, Any] | None = None) -> Request:
-        policy, options = self.definition.policy, self._options
         if keys:
-            options = replace(options, **keys)
+            return self._made(payload, replace(self._options, **keys))
+        if self._like is None:
+            self._like = self._made("null", self._options)
+        return self._like.with_payload(payload)
+
+    def _made(self, payload: str, options: Options) -> Request:
+        policy = self.definition.policy
         return Request(
             queue=policy.queue,
             kind=self.definition.name,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
 from livewell.server import problems
 from livewell.server.guard import Guard
+from livewell.server.parameters import known_only
 from livewell.server.problems import ProblemDocument
 from livewell.server.routes import ROUTERS
 from livewell.server.state import State
@@ -39,6 +41,7 @@ def create_app(state: State) -> FastAPI:
         redoc_url=None,
         default_response_class=Answer,
         redirect_slashes=False,
+        dependencies=[Depends(known_only)],
         responses={status: {"description": text, "model": ProblemDocument} for status, text in _PROBLEMS.items()},
     )
     app.state.server = state
@@ -46,7 +49,7 @@ def create_app(state: State) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     plain = app.openapi
-    app.openapi = lambda: _honest(plain())  # type: ignore[method-assign] # how FastAPI documents it
+    app.openapi = cache(lambda: _honest(plain()))  # type: ignore[method-assign] # how FastAPI documents it
     return app
 
 

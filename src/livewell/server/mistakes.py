@@ -57,6 +57,11 @@ def not_allowed_as(name: str, given: str) -> str:
     return f'"{given}" is not allowed as {name}.'
 
 
+def shown_name(name: str) -> str:
+    """A name that somebody made up, if it is short."""
+    return f'"{name}"' if len(name) <= _SHOWN_CHARS_MAX else "A parameter"
+
+
 def allowed_of(error: Mapping[str, Any]) -> str | None:
     """What would be right, where that can be said."""
     kind, context = str(error["type"]), error.get("ctx") or {}
