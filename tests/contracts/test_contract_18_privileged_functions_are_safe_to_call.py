@@ -20,6 +20,7 @@ from tests.support.variants import variant
 # Every definer function with a call that goes through its body; a new one fails the first test until it is here.
 CALLS = {
     "warn": "SELECT livewell.warn('place', 'what', 'a sample')",
+    "raise_fences": "SELECT livewell.raise_fences()",
     "ensure_history_days": "SELECT livewell.ensure_history_days(40)",
     "drop_history_day": "SELECT livewell.drop_history_day(1)",
     "open_session": "SELECT livewell.open_session(gen_random_uuid(), 'eve'); SELECT livewell.open_session(id, user_id) FROM livewell.viewer_session",
@@ -46,6 +47,7 @@ CREATE TABLE IF NOT EXISTS livewell_data.quote (key text PRIMARY KEY, price nume
 ALTER TABLE livewell_data.quote OWNER TO livewell_owner;
 INSERT INTO livewell.api_key (id, user_id, kind, name, scopes, secret_hash, created_at, expires_at) VALUES ('AAAAAAAA', 'key:AAAAAAAA', 'key', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), NULL),
     ('BBBBBBBB', 'key:BBBBBBBB', 'link', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), now() + interval '1 hour') ON CONFLICT DO NOTHING;
+SELECT setval('livewell.timeline_seq', 77);
 INSERT INTO livewell.subscription VALUES ('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10', 'quote', 'PARKED', 'ann') ON CONFLICT DO NOTHING;
 """
 

@@ -73,6 +73,23 @@ def wait_until_replayed(primary: str, standby: str) -> None:
             time.sleep(0.01)
 
 
+def cut_off(standby: str) -> None:
+    """Let the standby receive nothing more: what its primary does from now on is lost to it."""
+    with psycopg.connect(standby, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET primary_conninfo = ''")
+        connection.execute("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + _START_SECONDS_MAX
+        while connection.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() != (0,):
+            assert time.monotonic() < deadline, "the standby goes on receiving"
+            time.sleep(0.01)
+
+
+def promote(standby: str) -> None:
+    """Make it the primary."""
+    with psycopg.connect(standby, autocommit=True) as connection:
+        assert connection.execute("SELECT pg_promote()").fetchone() == (True,)
+
+
 def _max_connections(primary: str) -> str:
     with psycopg.connect(primary) as connection:
         row = connection.execute("SHOW max_connections").fetchone()

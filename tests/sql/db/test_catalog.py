@@ -21,6 +21,7 @@ Connection = psycopg.Connection[Any]
 # The short list of DESIGN §3.10: name → reason.
 DEFINER_ALLOWED = {
     "warn": "livewell_api has no table rights, and nobody shall write a warning that was not redacted and bounded",
+    "raise_fences": "setval needs a right that would let a worker turn the numbers back; it has no input and does nothing twice",
     "ensure_history_days": "workers insert history but do not own it; making a day's partition needs the owner; its only input is a bounded number",
     "open_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",
     "heartbeat_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",

@@ -10,8 +10,10 @@ GRANT EXECUTE ON FUNCTION
     livewell.maintain, livewell.report_progress, livewell.cancel_job, livewell.declare_queue, livewell.add_stats, livewell.ensure_history_days,
     livewell.drop_history_day, livewell.prune_queue, livewell.show_job, livewell.show_progress, livewell.enqueue_one, livewell.enqueue_plain, livewell.enqueue_keyed, livewell.refuse_job, livewell.merge_jobs, livewell.claim_limited, livewell.limited_answer,
     livewell.limited_candidates, livewell.group_has_room, livewell.take_permits, livewell.charge_jobs, livewell.release_held, livewell.promote_held, livewell.create_batch,
-    livewell.seal_batch, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.take_call, livewell.book_call
+    livewell.seal_batch, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.take_call, livewell.book_call, livewell.raise_fences
     TO livewell_worker;
+-- Whether there was a failover; whoever hands out numbers looks.
+GRANT SELECT ON SEQUENCE livewell.timeline_seq, livewell.failover_seq TO livewell_worker, livewell_operate;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.job, livewell.dead_job TO livewell_operate;
 GRANT SELECT, INSERT ON livewell.job_history TO livewell_operate;

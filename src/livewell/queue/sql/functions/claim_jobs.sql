@@ -38,6 +38,9 @@ BEGIN
         RETURN NEXT ROW('buried', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::livewell.claimed_job;
         RETURN;
     END IF;
+    IF pg_catalog.pg_sequence_last_value('livewell.timeline_seq') IS DISTINCT FROM ('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::bigint THEN
+        PERFORM livewell.raise_fences();       -- a failover
+    END IF;
     v_now := livewell.now();
 
     -- A job that was held by a worker when it died runs alone, so if it is the killer it takes nobody with it.

@@ -64,6 +64,9 @@ BEGIN
         RETURN NEXT livewell.limited_answer('buried');
         RETURN;
     END IF;
+    IF pg_catalog.pg_sequence_last_value('livewell.timeline_seq') IS DISTINCT FROM ('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::bigint THEN
+        PERFORM livewell.raise_fences();       -- a failover
+    END IF;
     SELECT * INTO v_queue FROM livewell.queue q WHERE q.name = p_queue FOR NO KEY UPDATE;
     IF NOT FOUND OR v_queue.paused_at IS NOT NULL THEN
         RETURN NEXT livewell.limited_answer('wait', 'paused');

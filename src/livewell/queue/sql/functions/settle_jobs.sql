@@ -26,7 +26,8 @@ BEGIN
     PERFORM livewell.charge_jobs(
         array_agg(j.queue ORDER BY j.id), array_agg(j.credential ORDER BY j.id), array_agg(j.fence ORDER BY j.id), array_agg(j.kind ORDER BY j.id),
         array_agg(j.reserved_units ORDER BY j.id), array_agg(g.used ORDER BY j.id), array_agg(g.ended ORDER BY j.id))
-    FROM unnest(p_ids, p_used, p_ends) AS g (id, used, ended) JOIN livewell.job j ON j.id = g.id AND j.credential IS NOT NULL
+    FROM unnest(p_ids, p_used, p_ends) AS g (id, used, ended) CROSS JOIN LATERAL (SELECT b.* FROM livewell.job b WHERE b.id = g.id OFFSET 0) j      -- by primary key: else every running job of a limited queue is read
+    WHERE j.credential IS NOT NULL
     HAVING count(*) > 0;
 
     WITH given AS (

@@ -33,6 +33,9 @@ BEGIN
         reason := CASE WHEN v_c.probe THEN 'probe' ELSE v_c.reason END;
         IF v_c.calls > 0 AND NOT v_c.probe THEN
             credential := v_c.credential;
+            IF pg_catalog.pg_sequence_last_value('livewell.timeline_seq') IS DISTINCT FROM ('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::bigint THEN
+                PERFORM livewell.raise_fences();       -- a failover
+            END IF;
             fence := nextval('livewell.fence_seq');
             permit_seconds := CASE WHEN v_limiter.rate_calls IS NOT NULL THEN v_limiter.permit_seconds + greatest(extract(epoch FROM v_now - v_begun), 0) END;
             wait_seconds := NULL;

@@ -10,7 +10,7 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $$
 DECLARE
-    v_id    bigint := nextval('livewell.job_id_seq');       -- the first of a block of 64
+    v_id    bigint := (SELECT b FROM livewell.reserve_job_ids(1) AS b);     -- the first of a block of 64
     v_type  pg_catalog.text := p_type."name";
 BEGIN
     RETURN jsonb_build_object(

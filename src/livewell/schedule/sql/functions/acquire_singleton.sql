@@ -19,6 +19,9 @@ BEGIN
     IF pg_catalog.pg_is_in_recovery() THEN
         RAISE EXCEPTION 'singletons are held on the primary only; this server is a replica' USING ERRCODE = 'LW001';
     END IF;
+    IF pg_catalog.pg_sequence_last_value('livewell.timeline_seq') IS DISTINCT FROM ('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::bigint THEN
+        PERFORM livewell.raise_fences();       -- a failover
+    END IF;
     IF p_lease NOT BETWEEN interval '100 ms' AND interval '1 hour' THEN
         RAISE EXCEPTION 'a lease of %: 100 ms to 1 hour are allowed', p_lease USING ERRCODE = 'LW003';
     END IF;
@@ -41,8 +44,10 @@ BEGIN
         RETURN QUERY SELECT 'held', v_row.fence, v_row.holder, NULL::float8;
         RETURN;
     END IF;
-    UPDATE livewell.singleton s SET fence = s.fence + 1, holder = p_holder, acquired_at = v_now, renewed_at = v_now, expires_at = v_now + p_lease WHERE s.name = p_name;
-    RETURN QUERY SELECT 'held', v_row.fence + 1, p_holder, NULL::float8;
+    -- After a failover above all terms of before, whatever of them this server knows.
+    v_row.fence := greatest(v_row.fence + 1, pg_catalog.pg_sequence_last_value('livewell.failover_seq') * 4294967296);
+    UPDATE livewell.singleton s SET fence = v_row.fence, holder = p_holder, acquired_at = v_now, renewed_at = v_now, expires_at = v_now + p_lease WHERE s.name = p_name;
+    RETURN QUERY SELECT 'held', v_row.fence, p_holder, NULL::float8;
 END
 $$;
 COMMENT ON FUNCTION livewell.acquire_singleton IS 'Acquires or renews a singleton, or says who holds it and for how long.';
