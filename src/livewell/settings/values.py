@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -10,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from livewell.host import host_name
 
 HOSTS_MAX = 1_000
+_TABLES_MAX = 20
 
 
 def _refuse_bool(value: object) -> object:
@@ -42,26 +44,37 @@ def _check_path(value: object) -> object:
     raise ValueError("not a path")
 
 
-def _split_hosts(value: object) -> object:
-    """`a.com, b.com`, or a list of them; exact names, so no *, no port and no scheme."""
-    names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ValueError("not a list of host names")
-    hosts = tuple(dict.fromkeys(map(host_name, names)))
-    if len(hosts) > HOSTS_MAX:
-        raise ValueError("too many host names")
-    return hosts
+def _list_of(read: Callable[[str], str], what: str) -> BeforeValidator:
+    """Texts with commas between, or a list of them; each read in its own way, none twice."""
+
+    def split(value: object) -> object:
+        names = value.split(",") if isinstance(value, str) else value
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"not a list of {what}")
+        read_once = tuple(dict.fromkeys(map(read, names)))
+        if len(read_once) > HOSTS_MAX:
+            raise ValueError(f"too many {what}")
+        return read_once
+
+    return BeforeValidator(split)
 
 
-def _split_origins(value: object) -> object:
-    """`https://a.com, http://localhost:3000`, or a list of them."""
-    names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ValueError("not a list of origins")
-    origins = tuple(dict.fromkeys(map(_origin, names)))
-    if len(origins) > HOSTS_MAX:
-        raise ValueError("too many origins")
-    return origins
+def _tables_of(model: type[BaseModel], what: str, *unique: str) -> BeforeValidator:
+    """A list of tables, in the environment as JSON; no two have the same in these fields."""
+
+    def tables(value: object) -> object:
+        given = json.loads(value) if isinstance(value, str) else value
+        if not isinstance(given, list | tuple) or len(given) > _TABLES_MAX:
+            raise ValueError(f"not a list of {what}s")
+        if not all(isinstance(one, dict | model) for one in given):
+            raise ValueError(f"not a {what}")
+        for name in unique:
+            said = [one.get(name) if isinstance(one, dict) else getattr(one, name) for one in given]
+            if len(set(said)) < len(said):
+                raise ValueError(f"a {what} is named twice")
+        return tuple(given)
+
+    return BeforeValidator(tables)
 
 
 _ORIGIN = re.compile(r"(https?)://([^/:\[\]]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
@@ -88,20 +101,6 @@ class Issuer(BaseModel):
     scopes_claim: Annotated[str, Field(min_length=1, max_length=100)] = "scope"
 
 
-def _read_issuers(value: object) -> object:
-    """A list of tables; in the environment it is JSON."""
-    issuers = json.loads(value) if isinstance(value, str) else value
-    if not isinstance(issuers, list | tuple) or len(issuers) > 20:
-        raise ValueError("not a list of issuers")
-    if not all(isinstance(one, dict | Issuer) for one in issuers):
-        raise ValueError("not an issuer")
-    names = [one.get("name") if isinstance(one, dict) else one.name for one in issuers]
-    said = [one.get("issuer") if isinstance(one, dict) else one.issuer for one in issuers]
-    if len(set(names)) < len(names) or len(set(said)) < len(said):
-        raise ValueError("an issuer is named twice")
-    return tuple(issuers)
-
-
 _ENVIRONMENT = r"^env:[A-Za-z_][A-Za-z0-9_]{0,99}$"
 
 
@@ -123,23 +122,10 @@ class AlertChannel(BaseModel):
         return self
 
 
-def _read_channels(value: object) -> object:
-    """A list of tables; in the environment it is JSON."""
-    channels = json.loads(value) if isinstance(value, str) else value
-    if not isinstance(channels, list | tuple) or len(channels) > 20:
-        raise ValueError("not a list of channels")
-    if not all(isinstance(one, dict | AlertChannel) for one in channels):
-        raise ValueError("not a channel")
-    names = [one.get("name") if isinstance(one, dict) else one.name for one in channels]
-    if len(set(names)) < len(names):
-        raise ValueError("a channel is named twice")
-    return tuple(channels)
-
-
-Channels = Annotated[tuple[AlertChannel, ...], BeforeValidator(_read_channels)]
-Hosts = Annotated[tuple[str, ...], BeforeValidator(_split_hosts)]
-Origins = Annotated[tuple[str, ...], BeforeValidator(_split_origins)]
-Issuers = Annotated[tuple[Issuer, ...], BeforeValidator(_read_issuers)]
+Channels = Annotated[tuple[AlertChannel, ...], _tables_of(AlertChannel, "channel", "name")]
+Hosts = Annotated[tuple[str, ...], _list_of(host_name, "host names")]
+Origins = Annotated[tuple[str, ...], _list_of(_origin, "origins")]
+Issuers = Annotated[tuple[Issuer, ...], _tables_of(Issuer, "issuer", "name", "issuer")]
 Whole = Annotated[int, BeforeValidator(_refuse_bool)]
 Number = Annotated[float, BeforeValidator(_refuse_bool)]
 Address = Annotated[SecretStr, AfterValidator(_check_address)]
