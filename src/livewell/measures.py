@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 Labels = tuple[str, ...]
@@ -45,13 +45,19 @@ class Histogram:
 
     def observe(self, seconds: float, *labels: str) -> None:
         """One took so long."""
+        self.observe_all((seconds,), *labels)
+
+    def observe_all(self, lengths: Sequence[float], *labels: str) -> None:
+        """Each took so long; many at once, for a worker ends fifty thousand jobs a second."""
         place = _place(self.values, labels)
         found = self.values.get(place)
         if found is None:
             found = self.values[place] = ([0] * (len(self.bounds) + 1), [0.0])
         counts, total = found
-        counts[bisect_left(self.bounds, seconds)] += 1
-        total[0] += seconds
+        bounds = self.bounds
+        for seconds in lengths:
+            counts[bisect_left(bounds, seconds)] += 1
+        total[0] += sum(lengths)
 
     def buckets(self, labels: Labels) -> Iterator[tuple[str, float]]:
         """(upper bound, how many so far), growing, as Prometheus wants them."""

@@ -36,7 +36,7 @@ async def test_what_a_worker_counted_becomes_statistics(bench: Bench) -> None:
     """Counts and milliseconds of the minute, and each tolerated failure as a counted row."""
     upkeep = Upkeep(bench.app.database, Holding(), on_ready=lambda: None)
     for _ in range(3):
-        upkeep.count(("mail", "welcome", "succeeded"), 0.5)
+        upkeep.count(("mail", "welcome", "succeeded"), [0.5])
     upkeep.warn("worker", "something was tolerated", "sample")
     try:
         await upkeep.flush()

@@ -15,12 +15,13 @@ from __future__ import annotations
 import random
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import PurePath
 from typing import Any
 
 from livewell import tracing
 from livewell.errors import DatabaseUnavailable, InvalidPayload, OwnershipLost, PermitLate
-from livewell.model import Cancel, Failed, Outcome, Refused, Release, Released, Retry, Stopped, Succeeded
+from livewell.model import Cancel, Claimed, Failed, Outcome, Refused, Release, Released, Retry, Stopped, Succeeded
 from livewell.queue.job import Job
 from livewell.queue.results import speak_as_one
 from livewell.queue.task import TaskDefinition
@@ -52,7 +53,7 @@ async def run_job(job: Job, tasks: Mapping[str, TaskDefinition], run_sync: RunSy
     if definition.job_parameter is not None:
         arguments[definition.job_parameter] = job
     try:
-        with tracing.span(f"run {job.claimed.kind}", "CONSUMER", parent=job.claimed.trace, job=job.claimed.id):
+        with _span(job.claimed) if tracing.on() else tracing.NOTHING:
             if definition.is_async:
                 await definition.function(**arguments)
             else:
@@ -62,6 +63,10 @@ async def run_job(job: Job, tasks: Mapping[str, TaskDefinition], run_sync: RunSy
             raise OutOfMemory from error
         return _outcome_of(error)
     return _SUCCEEDED
+
+
+def _span(claimed: Claimed) -> AbstractContextManager[Any]:
+    return tracing.span(f"run {claimed.kind}", "CONSUMER", parent=claimed.trace, job=claimed.id)
 
 
 async def run_call(jobs: Sequence[Job], tasks: Mapping[str, TaskDefinition], run_sync: RunSync) -> list[Outcome | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
@@ -34,10 +34,10 @@ class Upkeep:
         self._warnings: dict[tuple[str, str], str] = {}
         self.recovered = 0
 
-    def count(self, key: tuple[str, str, str], seconds: float) -> None:
-        """One job of this queue and kind ended this way."""
-        self._counts[key] += 1
-        self._seconds[key] += seconds
+    def count(self, key: tuple[str, str, str], lengths: Sequence[float]) -> None:
+        """So many jobs of this queue and kind ended this way, each after so many seconds."""
+        self._counts[key] += len(lengths)
+        self._seconds[key] += sum(lengths)
 
     def warn(self, where: str, what: str, sample: str = "") -> None:
         """Something was tolerated; it becomes a counted row with the next flush, also when the database is away now."""

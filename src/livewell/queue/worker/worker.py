@@ -13,6 +13,7 @@ import asyncio
 import os
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -234,6 +235,7 @@ class Worker:
             if self._limited.makes_room(queue):
                 self._limited.nudge(queue)
                 self._nudger.nudge(queue)  # a place is free in the whole fleet
+        lengths: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
         for held in finished:
             claimed = held.job.claimed
             outcome = _WORDS[type(held.outcome)]
@@ -241,9 +243,10 @@ class Worker:
                 self.fenced += 1
                 outcome = "fenced"
                 self._upkeep.warn("worker", "a result was fenced: another worker owns the job", f"job {claimed.id}")
-            seconds = now - held.started if held.started else 0.0
-            self._upkeep.count((claimed.queue, claimed.kind, outcome), seconds)
-            measures.JOB_SECONDS.observe(seconds, claimed.queue, outcome)
+            lengths[claimed.queue, claimed.kind, outcome].append(now - held.started if held.started else 0.0)
+        for key, each in lengths.items():
+            self._upkeep.count(key, each)
+            measures.JOB_SECONDS.observe_all(each, key[0], key[2])
         self.finished += len(finished)
 
     def _on_heard(self, name: str) -> None:
