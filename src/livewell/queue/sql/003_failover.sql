@@ -1,4 +1,4 @@
--- What a failover must not undo, and how an index of the live table lies on disk. Never edited after release; changes are a new numbered file.
+-- What a failover must not undo. Never edited after release; changes are a new numbered file.
 
 -- Every promotion of a standby begins a new timeline. What the old primary handed out last may never have reached the standby: numbers are raised before anything is handed out again (functions/raise_fences.sql).
 -- Kept in sequences, so that whoever hands out numbers looks without reading a table.
@@ -7,6 +7,3 @@ COMMENT ON SEQUENCE livewell.timeline_seq IS 'Its last value is the timeline of 
 SELECT setval('livewell.timeline_seq', ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint);
 CREATE SEQUENCE livewell.failover_seq AS bigint;
 COMMENT ON SEQUENCE livewell.failover_seq IS 'How often numbers were raised after a failover.';
-
--- A worker's jobs all have the same entry but for where they are. Packing equal entries together only to unpack them when they are finished costs more than it saves here.
-ALTER INDEX livewell.job_worker_idx SET (deduplicate_items = off);
