@@ -27,8 +27,9 @@ BEGIN
     UPDATE livewell.run r
     SET state = 'crashed', finished_at = greatest(v_now, r.started_at), error = 'its lease ran out: the process ended, stood still, or lost the database'
     WHERE r.schedule = p_name AND r.state = 'running';
+    -- It was due when the caller looked: a clock that stepped back since then has not made it early.
     INSERT INTO livewell.run (schedule, due_at, last_due_at, state, started_at, fence, holder, asked)
-    VALUES (p_name, p_slot, p_slot, 'running', v_now, v_fence, p_holder, p_asked)
+    VALUES (p_name, p_slot, p_slot, 'running', greatest(v_now, p_slot), v_fence, p_holder, p_asked)
     ON CONFLICT (schedule, due_at) DO NOTHING RETURNING id INTO v_run;
     IF v_run IS NULL THEN
         PERFORM livewell.release_singleton('schedule.' || p_name, v_fence);
