@@ -21,8 +21,8 @@ BEGIN
     FOR v_day IN SELECT v_today + i FROM generate_series(0, least(greatest(p_ahead, 1), 60)) AS i LOOP
         v_name := 'job_history_' || to_char(v_day, 'YYYYMMDD');
         CONTINUE WHEN to_regclass('livewell.' || v_name) IS NOT NULL;
-        -- One maker at a time; whoever comes second finds it made.
-        CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtextextended('livewell.' || v_name, 0)) OR to_regclass('livewell.' || v_name) IS NOT NULL;
+        -- One maker at a time, of all days: two with a day each would wait for each other's parent, and one of them in vain. Whoever comes second leaves it to the first.
+        CONTINUE WHEN NOT pg_try_advisory_xact_lock(hashtextextended('livewell.job_history', 0)) OR to_regclass('livewell.' || v_name) IS NOT NULL;
         EXECUTE format('CREATE TABLE livewell.%I (LIKE livewell.job_history INCLUDING DEFAULTS)', v_name);
         EXECUTE format('COMMENT ON TABLE livewell.%I IS %L', v_name, 'Jobs finished on ' || v_day || ' (UTC).');
         EXECUTE format('ALTER TABLE livewell.job_history ATTACH PARTITION livewell.%I FOR VALUES FROM (%L) TO (%L)',
