@@ -1,10 +1,9 @@
 """Take psycopg's steps on the event loop, as the socket becomes ready.
 
-    resting ──steps──▶ watched ──readable──▶ the next step ──▶ … ──▶ done: still watched
-                          └──readable, and nobody waits──▶ resting
+    resting ──steps──▶ watched ──readable──▶ the next step ──▶ … ──▶ done: resting
 
-psycopg's own way of waiting tells the loop about the socket before every wait and again after it, and looks around every tenth of a second: 15 of 160 µs of a round trip, which a connection that asks
-thousands of times a second feels. Here the loop is told once. Whoever uses it cuts the connection at a deadline, which makes the socket readable: no wait is without an end.
+psycopg's own way of waiting tells the loop about the socket before every wait and again after it, and looks around every tenth of a second. Here the loop is told once for all steps of a call. Not for longer: a socket that stayed
+watched between calls left workers that waited for ever after their connections were cut (F-B2, F-B6). Whoever uses it cuts the connection at a deadline, which makes the socket readable: no wait is without an end.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ class LoopSocket:
                 wanted = generator.send(await self._wait(wanted))
         except StopIteration as end:
             return cast("T", end.value)
-        except BaseException:
+        finally:
             self.leave()  # at once: libpq may have closed it, and somebody else may get the number
-            raise
 
     def leave(self) -> None:
         """Tell the loop to forget it; before it is closed."""
