@@ -6,7 +6,7 @@
 
 The oracle is what was handed out before and after, as the test wrote it down.
 
-Can it fail? Yes: without the look at the timeline the first claim after the failover got the very fence of a lost one, the first worker the number of a lost one, and the old result finished the new claim.
+Can it fail? Yes: with a raise_fences that does nothing, fences, job ids, worker numbers and terms all went back and were handed out twice.
 """
 
 from __future__ import annotations
