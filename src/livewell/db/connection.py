@@ -16,11 +16,10 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
-from psycopg import generators
+from psycopg import generators, waiting
 from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
 
-from livewell.db.loop_socket import LoopSocket
 from livewell.errors import (
     BatchSealed,
     DatabaseConflict,
@@ -44,6 +43,7 @@ Connection = psycopg.AsyncConnection[Row]
 Cursor = psycopg.AsyncCursor[Row]
 T = TypeVar("T")
 
+_LOOK_SECONDS = 0.1
 _VOID = 2278  # the type of what a function without a result answers: one row with nothing in it
 _CONFLICTS = ("40001", "40P01")
 _ENDED = ("25P03", "25P04", "57P05")  # the server ended us: idle in transaction, transaction or session too long
@@ -155,7 +155,6 @@ class Link:
         self._connect_seconds = connect_seconds
         self._options = options
         self._cursor: Cursor | None = None  # one for all calls: making it takes 25 µs
-        self._socket: LoopSocket
         self._encoding = "utf-8"
         self._prepared: dict[str, bytes] = {}
         self._rider = False  # a statement rode along with the last one; its answer has not been read
@@ -176,7 +175,6 @@ class Link:
         """Run one statement; on any failure the connection is dropped, and the next call opens a new one."""
 
         async def fetch(cursor: Cursor) -> list[Row]:
-            self._socket.leave()  # psycopg watches it itself
             await cursor.execute(query.encode(), params)
             return await cursor.fetchall() if has_rows(cursor) else []
 
@@ -203,7 +201,7 @@ class Link:
                 connection.pgconn.send_query_prepared(each, self._values(values))
                 connection.pgconn.pipeline_sync()
             self._rider = True
-            return _read(connection, await self._socket.steps(_answer(connection.pgconn)))
+            return _read(connection, await _steps(connection, _answer(connection.pgconn)))
 
         return await self._run(ask)
 
@@ -222,12 +220,14 @@ class Link:
 
     async def _rows(self, connection: Connection) -> list[Row]:
         """What one statement that was sent answers."""
-        [result] = await self._socket.steps(generators.execute(connection.pgconn))
-        return _read(connection, result)
+        results = await _steps(connection, generators.execute(connection.pgconn))
+        if not results:
+            raise psycopg.OperationalError("the server did not answer")
+        return _read(connection, results[-1])  # a second one is the server's last word: that it ends the connection
 
     async def _let_off(self, connection: Connection) -> None:
         """Read what the rider answered; it has been there for long."""
-        result = await self._socket.steps(_answer(connection.pgconn))
+        result = await _steps(connection, _answer(connection.pgconn))
         connection.pgconn.exit_pipeline_mode()
         self._rider = False
         self.riders_failed += result.status not in (psycopg.pq.ExecStatus.TUPLES_OK, psycopg.pq.ExecStatus.COMMAND_OK)
@@ -238,7 +238,6 @@ class Link:
         self._prepared.clear()
         self._rider = False
         if cursor is not None:
-            self._socket.leave()
             sever(cursor.connection)
             await cursor.connection.close()
 
@@ -250,7 +249,6 @@ class Link:
                 )
                 self._cursor = connection.cursor()
                 self._encoding = connection.info.encoding
-                self._socket = LoopSocket(connection.pgconn.socket)
             cursor = self._cursor
             timer = asyncio.get_running_loop().call_later(self._call_seconds, sever, cursor.connection)
             try:
@@ -264,6 +262,15 @@ class Link:
                 raise
             finally:
                 timer.cancel()
+
+
+async def _steps(connection: Connection, generator: PQGen[T]) -> T:
+    """All of them, as the socket becomes ready; without connection.wait(), which asks the server to cancel when we are cancelled.
+
+    It looks at the socket again every tenth of a second, and that is needed: uvloop forgets a socket when the server cuts the connection, after one last wake that may find only half of what there is to read. Waits without this
+    look lasted for ever (tests/db/test_connection.py).
+    """
+    return await waiting.wait_async(generator, connection.pgconn.socket, interval=_LOOK_SECONDS)
 
 
 def _answer(pgconn: psycopg.pq.abc.PGconn) -> PQGen[psycopg.pq.abc.PGresult]:
