@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from bench.payload import PAYLOAD
 from bench.stage import Stage, perform
 from livewell import Livewell, Settings
+from livewell.cli.worker import settle_memory
 from livewell.queue.handle import Task
 
 _BULK = 5000
@@ -95,6 +96,7 @@ async def work(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     stage = Stage()
     app, _ = make_app(dsn, stage, options)
     async with app:
+        settle_memory()  # as `livewell worker` does
         await stage.ready()
         worker = app.worker(slots=options.get("slots"))
         running = asyncio.create_task(worker.run())

@@ -6,6 +6,7 @@ working ──SIGTERM, SIGINT──▶ finishing what runs ──again──▶ 
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -127,6 +128,7 @@ async def work(
         hold_leash(loop, stop)
     try:
         await app.open()
+        settle_memory()
         worker = app.worker(queues=list(queues) or None, slots=slots, name=name, on_hang=_end_hung)
         await _run_to_the_end(worker)
     except asyncio.CancelledError:
@@ -134,6 +136,12 @@ async def work(
             raise
     finally:
         await app.close()
+
+
+def settle_memory() -> None:
+    """What exists by now stays to the end of the process: the garbage collector need not look at it again. It did so a few times a minute under load, 39 ms each, and every job and viewer waited."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _run_to_the_end(worker: Worker) -> None:

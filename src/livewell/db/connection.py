@@ -12,7 +12,7 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import psycopg
 from psycopg import errors as pg
@@ -128,6 +128,11 @@ def as_array(texts: Iterable[str]) -> str:
     return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
 
 
+def as_numbers(numbers: Iterable[int | None]) -> str:
+    """An array of numbers as Postgres writes it; the driver's own dumper takes 3 µs for each."""
+    return f"{{{','.join('NULL' if number is None else str(number) for number in numbers)}}}"
+
+
 async def connect(conninfo: str, *, seconds: float, prepare: bool, options: str = "") -> Connection:
     """Open one autocommit connection within this many seconds."""
     arguments: dict[str, Any] = {"connect_timeout": max(2, round(seconds)), "application_name": "livewell"}
@@ -181,12 +186,16 @@ class Link:
         return await self._run(fetch)
 
     async def ask(self, query: str, params: Sequence[str | None], *, then: Statement | None = None) -> list[Row]:
-        """The same with $1, $2 … and parameters as text, past psycopg's cursors: an enqueue takes 580 instead of 680 µs. For statements that are few in kind and many in number.
+        """Like ask_unread(), with the rows read."""
+        return (await self.ask_unread(query, params, then=then)).read()
+
+    async def ask_unread(self, query: str, params: Sequence[str | None], *, then: Statement | None = None) -> Unread:
+        """Like call(), with $1, $2 … and parameters as text, past psycopg's cursors: an enqueue takes 580 instead of 680 µs. For statements that are few in kind and many in number.
 
         `then` rides along: the server runs it in a transaction of its own as soon as this one has committed, without asking us again. Nobody waits for its answer.
         """
 
-        async def ask(cursor: Cursor) -> list[Row]:
+        async def ask(cursor: Cursor) -> Unread:
             connection = cursor.connection
             if not self._prepare:
                 connection.pgconn.send_query_params(query.encode(), self._values(params))
@@ -201,7 +210,7 @@ class Link:
                 connection.pgconn.send_query_prepared(each, self._values(values))
                 connection.pgconn.pipeline_sync()
             self._rider = True
-            return _read(connection, await _steps(connection, _answer(connection.pgconn)))
+            return Unread(connection, await _steps(connection, _answer(connection.pgconn)))
 
         return await self._run(ask)
 
@@ -218,12 +227,12 @@ class Link:
     def _values(self, params: Sequence[str | None]) -> list[bytes | None]:
         return [None if text is None else text.encode(self._encoding) for text in params]
 
-    async def _rows(self, connection: Connection) -> list[Row]:
+    async def _rows(self, connection: Connection) -> Unread:
         """What one statement that was sent answers."""
         results = await _steps(connection, generators.execute(connection.pgconn))
         if not results:
             raise psycopg.OperationalError("the server did not answer")
-        return _read(connection, results[-1])  # a second one is the server's last word: that it ends the connection
+        return Unread(connection, results[-1])  # a second one is the server's last word: that it ends the connection
 
     async def _let_off(self, connection: Connection) -> None:
         """Read what the rider answered; it has been there for long."""
@@ -285,13 +294,45 @@ def _answer(pgconn: psycopg.pq.abc.PGconn) -> PQGen[psycopg.pq.abc.PGresult]:
     return result
 
 
-def _read(connection: Connection, result: psycopg.pq.abc.PGresult) -> list[Row]:
-    if result.status == psycopg.pq.ExecStatus.TUPLES_OK:
-        if result.ntuples == 0 or result.ftype(0) == _VOID:
-            return []
-        transformer = Transformer(connection)
-        transformer.set_pgresult(result)
-        return transformer.load_rows(0, result.ntuples, tuple)
-    if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
-        raise pg.error_from_result(result, connection.info.encoding)
-    return []
+class Unread(Sequence[Row]):
+    """Rows as the server sent them, made into Python's when somebody looks at one: a worker sends its next call first, so that the server has something to do meanwhile."""
+
+    def __init__(self, connection: Connection, result: psycopg.pq.abc.PGresult) -> None:
+        self._result = result
+        self._rows: list[Row] | None = None
+        self._n = 0
+        if result.status == psycopg.pq.ExecStatus.TUPLES_OK:
+            self._n = 0 if result.ntuples == 0 or result.ftype(0) == _VOID else result.ntuples
+        elif result.status != psycopg.pq.ExecStatus.COMMAND_OK:
+            raise pg.error_from_result(result, connection.info.encoding)
+        self._transformer = Transformer(connection)
+        self._transformer.set_pgresult(result)
+
+    @property
+    def first(self) -> bytes | None:
+        """The first value of the first row, as it was sent."""
+        return self._result.get_value(0, 0) if self._n else None
+
+    def read(self) -> list[Row]:
+        """All of them."""
+        if self._rows is None:
+            self._rows = self._transformer.load_rows(0, self._n, tuple)
+        return self._rows
+
+    def __len__(self) -> int:
+        """How many; nothing is read for that."""
+        return self._n
+
+    def __iter__(self) -> Iterator[Row]:
+        """One after the other."""
+        return iter(self.read())
+
+    @overload
+    def __getitem__(self, place: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Row]: ...
+
+    def __getitem__(self, place: int | slice) -> Row | list[Row]:
+        """One of them, or some."""
+        return self.read()[place]

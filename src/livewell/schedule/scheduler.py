@@ -46,6 +46,7 @@ _MOVED_SECONDS = 0.02  # somebody else has the slot, or only the row: not to ask
 _LEASE_SECONDS_MAX = 3600.0
 # Of the lease that is set: whoever takes over needs a moment too, and all of it shall fit into the lease. With the whole lease the gap behind a frozen scheduler was 2.005 s of 2.
 _TERM = 0.9
+_SETTLING_SECONDS = 3.0  # a process that has just started leaves housekeeping and the like alone: all of it at once took the processor from its first jobs
 _STOP_SECONDS = 3.0  # for handlers that were cancelled, and for their ends to be written
 
 
@@ -95,6 +96,7 @@ class Scheduler:
         self._woken = asyncio.Event()
         self._stopping = False
         self._declared = False
+        self._ours_at = 0.0  # when to begin with our own schedules, monotonic
         self._warnings: dict[str, str] = {}
         self.counts: defaultdict[str, int] = defaultdict(int)  # turns, begun, skipped, moved, succeeded, failed, lost …
 
@@ -107,6 +109,7 @@ class Scheduler:
     async def run(self) -> None:
         """Until cancelled or settled, through any outage of the database."""
         self._nudger.attach(self.wake)
+        self._ours_at = time.monotonic() + _SETTLING_SECONDS
         try:
             while not self._stopping:
                 await self._sleep(await self._survive())
@@ -137,8 +140,10 @@ class Scheduler:
             await self._declare()
         await self._flush()
         self.counts["turns"] += 1
-        wait = self._poll_seconds
-        for row in await self._link.call(_TICK, (list(self._definitions), self._holder)):
+        settled_in = self._ours_at - time.monotonic()
+        wait = min(self._poll_seconds, settled_in) if settled_in > 0 else self._poll_seconds
+        names = [one.name for one in self._definitions.values() if settled_in <= 0 or not one.internal]
+        for row in await self._link.call(_TICK, (names, self._holder)):
             if row[0] is None:
                 wait = min(wait, self._poll_seconds if row[9] is None else row[9])
             elif not self._stopping:
