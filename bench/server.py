@@ -85,7 +85,10 @@ class Server:
         """The name of a database to copy; made by this function, given its address, when it is asked for first."""
         if title not in self._templates:
             name = f"template_{secrets.token_hex(4)}"
-            make(scratch.create(self.dsn, name))
+            address = scratch.create(self.dsn, name)
+            make(address)
+            with psycopg.connect(address, autocommit=True) as connection:
+                connection.execute("VACUUM")  # else each copy's first readers mark its catalogs, a full page of WAL each
             self._templates[title] = name
         return self._templates[title]
 

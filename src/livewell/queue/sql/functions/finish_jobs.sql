@@ -61,8 +61,8 @@ BEGIN
             WHERE j.id = ANY (p_ids) AND j.fence = v_fences[width_bucket(j.fence, v_fences)] AND j.worker = p_worker
             RETURNING j.id, j.fence, j.created_at, j.started_at, j.attempt, j.queue, j.kind
         )
-        INSERT INTO livewell.job_history (id, fence, worker, created_at, started_at, finished_at, attempt, outcome, queue, kind)
-        SELECT g.id, g.fence, p_worker, g.created_at, g.started_at, v_now, g.attempt, 'succeeded', g.queue, g.kind FROM gone g;
+        INSERT INTO livewell.job_history (id, fence, worker, created_at, started_at, finished_at, attempt, outcome, queue, kind, note)
+        SELECT g.id, g.fence, p_worker, g.created_at, g.started_at, v_now, g.attempt, 'succeeded', g.queue, g.kind, '' FROM gone g;     -- '': without a NULL a row is 7 bytes shorter, here and in the WAL
         GET DIAGNOSTICS v_n = ROW_COUNT;
         IF v_n < cardinality(p_ids) THEN
             -- Rare, so it may be dear: to collect what was done in the statement above took 0.8 of 15 µs per job. Not ours is what this transaction has not written;

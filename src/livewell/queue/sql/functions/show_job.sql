@@ -17,7 +17,7 @@ AS $$
     FROM livewell.dead_job d WHERE d.id = p_id
     UNION ALL
     SELECT h.id, h.queue, h.kind, h.outcome::text, NULL, NULL, h.attempt, NULL, NULL, CASE WHEN h.outcome = 'succeeded' THEN 100 END, NULL,
-           NULL, NULL, h.created_at, h.started_at, h.finished_at, h.outcome = 'cancelled', NULL, NULL, NULL, h.note, NULL
+           NULL, NULL, h.created_at, h.started_at, h.finished_at, h.outcome = 'cancelled', NULL, NULL, NULL, nullif(h.note, ''), NULL
     FROM livewell.job_history h WHERE h.id = p_id
     LIMIT 1
 $$;

@@ -35,7 +35,7 @@ BEGIN
         SELECT x.reason, NULL::bigint, NULL::bigint, NULL::bigint, x.name, x.since, NULL::float8 FROM (
             SELECT 'dead' AS reason, d.reason AS name, d.died_at AS since FROM livewell.dead_job d WHERE d.id = p_id
             UNION ALL
-            SELECT h.outcome::text, h.note, h.finished_at FROM livewell.job_history h WHERE h.id = p_id
+            SELECT h.outcome::text, nullif(h.note, ''), h.finished_at FROM livewell.job_history h WHERE h.id = p_id
             UNION ALL
             SELECT 'unknown', NULL, NULL
             LIMIT 1) x;
