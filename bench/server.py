@@ -88,7 +88,8 @@ class Server:
             address = scratch.create(self.dsn, name)
             make(address)
             with psycopg.connect(address, autocommit=True) as connection:
-                connection.execute("VACUUM")  # else each copy's first readers mark its catalogs, a full page of WAL each
+                # Else the first readers of each copy mark its catalogs, a full page of WAL each.
+                connection.execute("VACUUM")
             self._templates[title] = name
         return self._templates[title]
 

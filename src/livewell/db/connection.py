@@ -299,14 +299,16 @@ class Unread(Sequence[Row]):
 
     def __init__(self, connection: Connection, result: psycopg.pq.abc.PGresult) -> None:
         self._result = result
+        self._transformer: Transformer
         self._rows: list[Row] | None = None
         self._n = 0
         if result.status == psycopg.pq.ExecStatus.TUPLES_OK:
             self._n = 0 if result.ntuples == 0 or result.ftype(0) == _VOID else result.ntuples
         elif result.status != psycopg.pq.ExecStatus.COMMAND_OK:
             raise pg.error_from_result(result, connection.info.encoding)
-        self._transformer = Transformer(connection)
-        self._transformer.set_pgresult(result)
+        if self._n:  # most statements answer nothing, and it takes 15 µs
+            self._transformer = Transformer(connection)
+            self._transformer.set_pgresult(result)
 
     @property
     def first(self) -> bytes | None:
@@ -316,7 +318,7 @@ class Unread(Sequence[Row]):
     def read(self) -> list[Row]:
         """All of them."""
         if self._rows is None:
-            self._rows = self._transformer.load_rows(0, self._n, tuple)
+            self._rows = self._transformer.load_rows(0, self._n, tuple) if self._n else []
         return self._rows
 
     def __len__(self) -> int:
