@@ -9,7 +9,7 @@ import asyncio
 
 import pytest
 
-from livewell.db.connection import Link
+from livewell.db.link import Link
 from livewell.schedule.singleton import Held, HeldByOther, Singleton
 from tests.support.interleave import Given, Outcome, session, violations
 from tests.support.refresh_sql import RefreshSession

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from livewell import Livewell, Settings
-from livewell.db.connection import Link
+from livewell.db.link import Link
 from livewell.errors import DatabaseConflict
 from livewell.model import Answer, Enqueued, Failed, Released, Succeeded
 from livewell.queue import run

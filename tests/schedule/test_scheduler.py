@@ -300,17 +300,34 @@ async def test_an_outage_longer_than_the_lease_stops_the_handler_and_passes(
             await remote.close()
 
 
-async def test_a_duty_is_in_the_same_history(stage: Stage) -> None:
-    """Marked as Livewell's own, at once when it is new, with the rows it touched."""
+async def test_a_duty_is_in_the_same_history(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marked as Livewell's own, due at once when it is new, with the rows it touched. A process that has just started has better things to do: it begins with others' schedules."""
 
     async def sweep() -> int:
         return 3
 
+    def nothing() -> None:
+        return
+
     duty = Duty("livewell.sweep", 3600, sweep)
+    app = Livewell(Settings())
+    app.schedule(every="10ms", name="theirs")(nothing)
+    definitions = [duty.definition(), *app.schedules.values()]
+    monkeypatch.setattr("livewell.schedule.scheduler._SETTLING_SECONDS", 3600)
+    scheduler = Scheduler(stage.database, stage.nudger, definitions, holder="new", poll_seconds=0.1)
+    running = asyncio.create_task(scheduler.run())
+    await until(lambda: stage.rows.value("SELECT count(*) FROM livewell.run WHERE schedule = 'theirs'") >= 3)
+    assert not stage.rows.value("SELECT count(*) FROM livewell.run WHERE schedule <> 'theirs'")
+    await scheduler.settle(1, asyncio.Event())
+    running.cancel()
+    await asyncio.wait([running])
+
+    stage.rows.rows("DELETE FROM livewell.run RETURNING 1")
+    monkeypatch.setattr("livewell.schedule.scheduler._SETTLING_SECONDS", 0.2)
     scheduler = Scheduler(stage.database, stage.nudger, [duty.definition()], holder="test")
     running = asyncio.create_task(scheduler.run())
     await until(lambda: stage.rows.runs("state::text", "rows_affected") == [("succeeded", 3)])
-    [shown] = [row for row in await stage.admin.schedules() if row["kind"] != "loop"]
+    [shown] = [row for row in await stage.admin.schedules() if row["kind"] != "loop" and row["name"] != "theirs"]
     assert (shown["name"], shown["internal"], shown["state"]) == ("livewell.sweep", True, "waiting")
     await scheduler.settle(1, asyncio.Event())
     running.cancel()

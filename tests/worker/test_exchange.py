@@ -13,6 +13,7 @@ from livewell import Livewell, Settings, Task
 from livewell.queue.worker.exchange import Exchange
 from livewell.queue.worker.holding import Holding, Snapshot
 from livewell.queue.worker.keeper import Renewed
+from livewell.queue.worker.pace import Pace
 from livewell.queue.worker.worker import Worker
 from livewell.testing.processes import eventually_async
 from tests.support.queue_sql import FENCES
@@ -144,4 +145,24 @@ async def test_what_arrives_after_a_stop_is_handed_back_unstarted(
 
     left = await bench.scalar("SELECT count(*) FROM livewell.job WHERE state = 'ready' AND attempt = 0 AND lost = 0")
     assert left + len(runs) == JOBS
+    assert set(runs.values()) == {1}
+
+
+async def test_a_claim_is_for_half_of_the_places(
+    bench: Bench, count: Count, runs: Counter[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other half runs meanwhile: while all were claimed at once, the worker and the database took turns, and the first six thousand of 20,000 jobs took twice as long."""
+    wanted: list[int] = []
+    exchange = Exchange.exchange
+
+    async def noted(self: Exchange, n: int) -> None:
+        wanted.append(n)
+        await exchange(self, n)
+
+    monkeypatch.setattr(Exchange, "exchange", noted)
+    monkeypatch.setattr(Pace, "ahead", lambda *_: 1000)
+    await count.enqueue_many([{"n": n} for n in range(JOBS)])
+    async with bench.working(slots=20) as worker:
+        await eventually_async(lambda: worker.finished >= JOBS, timeout=30)
+    assert max(wanted) == 510
     assert set(runs.values()) == {1}

@@ -7,7 +7,7 @@ import asyncio
 import psycopg
 import uvloop
 
-from livewell.db.connection import Link
+from livewell.db.link import Link
 from livewell.errors import DatabaseUnavailable
 
 LINKS = 6

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from livewell import Livewell, Settings
 from livewell.db import Database
-from livewell.db.connection import Link
+from livewell.db.link import Link
 from livewell.errors import DatabaseError
 from livewell.testing.processes import eventually_async
 

@@ -13,7 +13,7 @@ import click
 
 from livewell.cli.command import command
 from livewell.cli.output import AS_JSON, print_facts, print_json
-from livewell.cli.worker import hold_leash, run, stopper
+from livewell.cli.worker import hold_leash, run, settle_memory, stopper
 
 if TYPE_CHECKING:
     import socket
@@ -103,6 +103,7 @@ async def serving(ready: Serving) -> AsyncIterator[Callable[[], None]]:
 
     async with State(ready.where, ready.settings) as state:
         server = HttpServer(guarded(create_app(state)), state, ready.bound)
+        settle_memory()
         running = asyncio.create_task(server.run(), name="http")
         try:
             yield server.stop

@@ -17,7 +17,8 @@ import psycopg
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from livewell.db.connection import Connection, Link, Row, connect, deadline, has_rows, translated
+from livewell.db.connection import Connection, Row, connect, deadline, has_rows, translated
+from livewell.db.link import Link
 from livewell.errors import ConfigurationError, DatabaseUnavailable, LivewellError, ReplicaRefused
 from livewell.settings import Settings
 

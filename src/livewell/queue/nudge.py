@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from livewell.db import Database
-from livewell.db.connection import Statement, as_array
+from livewell.db.link import Statement, as_array
 from livewell.db.listen import CHANNEL
 from livewell.errors import DatabaseError
 

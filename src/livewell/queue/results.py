@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from livewell.db.connection import as_numbers
+from livewell.db.link import as_numbers
 from livewell.model import Failed, Outcome, Permit, Refused, Released, Stopped, Succeeded
 
 if TYPE_CHECKING:

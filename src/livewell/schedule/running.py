@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import structlog
 
-from livewell.db.connection import Link
+from livewell.db.link import Link
 from livewell.errors import DatabaseError
 from livewell.queue.run import clean, describe
 from livewell.queue.worker.threads import Threads

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from livewell.db.connection import Link
+from livewell.db.link import Link
 
 _ACQUIRE = (
     "SELECT answer, fence, holder, wait_seconds FROM livewell.acquire_singleton(%s, %s, %s, %s * interval '1 second')"

@@ -27,7 +27,7 @@ from typing import Any
 import structlog
 
 from livewell.db import Database
-from livewell.db.connection import Unread, as_array, as_numbers
+from livewell.db.link import Unread, as_array, as_numbers
 from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable
 from livewell.model import Claimed, Failed, Outcome, Released
 from livewell.queue.results import results

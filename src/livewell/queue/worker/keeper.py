@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import structlog
 
 from livewell.db import Database
-from livewell.db.connection import Link
+from livewell.db.link import Link
 from livewell.errors import DatabaseError
 from livewell.queue.worker.holding import Snapshot
 
