@@ -142,6 +142,9 @@ def settle_memory() -> None:
     """What exists by now stays to the end of the process: the garbage collector need not look at it again. It did so a few times a minute under load, 39 ms each, and every job and viewer waited."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(
+        10_000, *gc.get_threshold()[1:]
+    )  # jobs come and go by the thousand: a µs of each went into looking among them
 
 
 async def _run_to_the_end(worker: Worker) -> None:

