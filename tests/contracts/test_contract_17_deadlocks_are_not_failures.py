@@ -8,13 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 import psycopg
 import pytest
 
 from livewell import Livewell, Settings
-from livewell.db.link import Link
+from livewell.db.link import Link, Statement, Unread
 from livewell.errors import DatabaseConflict
 from livewell.model import Answer, Enqueued, Failed, Released, Succeeded
 from livewell.queue import run
@@ -162,15 +161,17 @@ async def test_a_result_whose_exchange_deadlocks_is_sent_again_and_the_job_is_no
         runs.append(1)
 
     async with opened(app, livewell_settings):
-        real = Link.call
+        real = Link.ask_unread
 
-        async def sometimes(link: Link, query: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-            if "exchange_jobs" in query and params[1] and len(conflicts) < 3:
+        async def sometimes(
+            link: Link, query: str, params: Sequence[str | None], *, then: Statement | None = None
+        ) -> Unread:
+            if "exchange_jobs" in query and params[1] != "{}" and len(conflicts) < 3:
                 conflicts.append(query)
                 raise DatabaseConflict("call: deadlock detected", sqlstate="40P01")
-            return await real(link, query, params)
+            return await real(link, query, params, then=then)
 
-        monkeypatch.setattr(Link, "call", sometimes)
+        monkeypatch.setattr(Link, "ask_unread", sometimes)
         job = (await count.enqueue()).id
         worker = app.worker(slots=2)
         working = asyncio.create_task(worker.run())
