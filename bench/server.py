@@ -110,7 +110,7 @@ class Server:
 
 
 def _make_wal_files(connection: psycopg.Connection) -> None:
-    """A new WAL file of 16 MB takes 20 to 60 ms, which is a tenth of a drain: nobody's drain shall be the one that makes them."""
+    """Used ones are used again; without any, whoever needs one has to make it, in the time that is measured."""
     connection.execute("CREATE TABLE filling AS SELECT repeat('x', 1000) FROM generate_series(1, 300000)")
     connection.execute("DROP TABLE filling")
     connection.execute("CHECKPOINT")

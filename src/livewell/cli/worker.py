@@ -139,12 +139,11 @@ async def work(
 
 
 def settle_memory() -> None:
-    """What exists by now stays to the end of the process: the garbage collector need not look at it again. It did so a few times a minute under load, 39 ms each, and every job and viewer waited."""
+    """What exists by now stays to the end of the process: the garbage collector need not look at it again. In a drain of 20,000 jobs it did so once, for 39 ms, and everything waited."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(
-        10_000, *gc.get_threshold()[1:]
-    )  # jobs come and go by the thousand: a µs of each went into looking among them
+    # Jobs come and go by the thousand: looking among them every 700 objects took about a µs of each.
+    gc.set_threshold(10_000, *gc.get_threshold()[1:])
 
 
 async def _run_to_the_end(worker: Worker) -> None:
