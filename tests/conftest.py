@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from collections.abc import Generator, Iterator
@@ -55,8 +56,10 @@ def pytest_runtest_makereport(
     return report
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """What Postgres wrote down."""
+    """What Postgres wrote down. Before that: what still refers to itself goes now, not while a plugin is compiled, where Python 3.11 takes it for an overflow ("AST constructor recursion depth mismatch")."""
+    gc.collect()
     root = Path(os.environ.get("LIVEWELL_TEST_DATA_DIR", "nowhere"))
     if not root.exists() or not canary.ever:
         return  # no test asked for the server of the run

@@ -37,9 +37,9 @@ INSERT INTO livewell_data.quote SELECT 'K' || n, extract(epoch FROM livewell.now
 INSERT INTO livewell.ledger (data_type, key, upstream, version, status_version, status_at, fetched_at, checked_at, source_at, due_at)
 SELECT 'quote', 'K' || n, 'sim', 1, 1, livewell.now(), livewell.now(), livewell.now(), livewell.now(), livewell.now() + interval '1 hour' FROM generate_series(1, %(keys)s) AS n;
 INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id)
-SELECT md5('s' || n)::uuid, livewell.now() + interval '1 hour', livewell.now(), 'session:' || md5('s' || n)::uuid FROM generate_series(1, %(sessions)s) AS n;
+SELECT livewell.session_hash(md5('s' || n)::uuid), livewell.now() + interval '1 hour', livewell.now(), 'session:' || livewell.session_hash(md5('s' || n)::uuid) FROM generate_series(1, %(sessions)s) AS n;
 INSERT INTO livewell.subscription (session_id, data_type, key, user_id)
-SELECT md5('s' || n)::uuid, 'quote', 'K' || ((n * 7919 + k * 104729) %% %(keys)s + 1), 'session:' || md5('s' || n)::uuid
+SELECT livewell.session_hash(md5('s' || n)::uuid), 'quote', 'K' || ((n * 7919 + k * 104729) %% %(keys)s + 1), 'session:' || livewell.session_hash(md5('s' || n)::uuid)
 FROM generate_series(1, %(sessions)s) AS n CROSS JOIN LATERAL generate_series(1, CASE WHEN n <= %(streams)s THEN %(stream_keys)s ELSE %(silent_keys)s END) AS k
 ON CONFLICT DO NOTHING;
 ANALYZE livewell.ledger; ANALYZE livewell.viewer_session; ANALYZE livewell.subscription; ANALYZE livewell_data.quote
@@ -122,6 +122,9 @@ def settings(dsn: str, port: int, **changes: Any) -> Settings:
         read_requests_per_second=100_000,
         requests_per_second=100_000,
         user_streams_max=10_000,
-        requests_max=5_000,
+        client_keys_max=1_000_000,
+        requests_max=50_000,
+        connections_max=60_000,
+        address_connections_max=60_000,
     )
     return plain.model_copy(update=changes)

@@ -42,6 +42,11 @@ FROM generate_series(1, %(more)s) AS n CROSS JOIN LATERAL (SELECT livewell.now()
 _DUE_SET = "CREATE TABLE public.bench_due AS SELECT k.* FROM public.bench_key k JOIN (SELECT DISTINCT n::bigint * 97 %% %(keys)s AS i FROM generate_series(0, %(due)s - 1) AS n) d USING (i)"
 _MAKE_STALE = "UPDATE livewell.ledger l SET checked_at = livewell.now() - interval '2 days' FROM public.bench_due d WHERE l.data_type = d.data_type AND l.key = d.key"
 _MAKE_DUE = "UPDATE livewell.ledger l SET due_at = livewell.now() - interval '10 seconds' FROM public.bench_due d WHERE l.data_type = d.data_type AND l.key = d.key"
+_MAKE_ALL_DUE = "UPDATE livewell.ledger SET checked_at = livewell.now() - interval '2 days', due_at = livewell.now() - random() * interval '10 minutes'"
+_MAKE_DUE_AGAIN = """
+WITH gone AS (DELETE FROM livewell.job RETURNING payload ->> 'type' AS data_type, payload ->> 'key' AS key)
+UPDATE livewell.ledger l SET due_at = livewell.now() - random() * interval '10 minutes' FROM gone g WHERE l.data_type = g.data_type AND l.key = g.key
+"""
 _TABLES = ("livewell.viewer_session", "livewell.viewer", "livewell.subscription", "livewell.ledger", "livewell.job")
 
 
@@ -68,6 +73,18 @@ def make_due(connection: psycopg.Connection[tuple[object, ...]]) -> int:
     due = connection.execute(_MAKE_DUE).rowcount
     connection.execute("VACUUM (INDEX_CLEANUP ON) livewell.ledger, livewell.job")
     return due
+
+
+def make_all_due(connection: psycopg.Connection[tuple[object, ...]]) -> int:
+    """All keys are due, for up to ten minutes; answers how many."""
+    due = connection.execute(_MAKE_ALL_DUE).rowcount
+    connection.execute("VACUUM (ANALYZE, INDEX_CLEANUP ON) livewell.ledger")
+    return due
+
+
+def make_due_again(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """What the last check queued is due as before."""
+    connection.execute(_MAKE_DUE_AGAIN)
 
 
 def watch_all(dsn: str, symbols: Sequence[str], data_type: str) -> None:

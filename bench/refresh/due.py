@@ -2,6 +2,7 @@
 
 A sample is one call of dispatch_due, round trip and commit included, by the holder of the singleton on a connection that has done it before. The upstream has no limit, so that everything due becomes a
 job, and the popular key is among it. Between two samples the jobs are taken away and the keys made due again, outside the time.
+due-all: every key is due and ten calls may go, as under a limit of 300 a minute; beside it the check of one key in a hundred.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ from bench.children import ChildFailed
 from bench.line import Check, Contender, Line
 from bench.measure import Figures
 from bench.refresh import old_way
-from bench.refresh.crowd import TYPES, fill, make_due
+from bench.refresh.crowd import TYPES, fill, make_all_due, make_due, make_due_again
 from bench.refresh.lab import UPSTREAM, Lab, declare, migrate, symbols
 
 _WARM_UP = 2
 _OLD = "the old way"
 _SMALL = "one time the ledger"
+_SOME = "one key in a hundred due"
 _ACQUIRE = "SELECT fence FROM livewell.acquire_singleton('refresh.due', 'bench', NULL, interval '1 hour')"
 _DISPATCH = "SELECT inserted, due FROM livewell.dispatch_due('refresh.due', %s, %s)"
+_DISPATCH_SOME = "SELECT inserted FROM livewell.dispatch_due('refresh.due', %s, %s, 10)"
+_RECOUNT = "SELECT * FROM livewell.recount_viewers(%s, %s, %s)"
+_ALL_TIMES = 11  # times as many samples as of the others: its slowest are told apart
 _NOWHERE = "http://127.0.0.1:9/stable"
 
 
@@ -62,9 +67,28 @@ def _measure(lab: Lab, template: str) -> Figures:
             took.append(1000 * (time.perf_counter() - started))
             if answer != (min(due, 1000), due):
                 raise ChildFailed(f"bench: {due} keys are due, and the check found and queued {answer}")
-    took = took[_WARM_UP:]
-    median = statistics.median(took)
-    return {"ms": median, "slowest_ms": max(took), "checks_per_second": 1000 / median, "due": due}
+    return _figures(took[_WARM_UP:], due)
+
+
+def _measure_all(lab: Lab, template: str) -> Figures:
+    with (
+        lab.server.database(template) as database,
+        psycopg.connect(database.dsn, autocommit=True) as connection,
+    ):
+        connection.prepare_threshold = 0
+        due = make_all_due(connection)
+        fence = _one(connection, _ACQUIRE)[0]
+        took = []
+        counted: tuple[Any, ...] = (None, None)
+        for _ in range(_WARM_UP + _ALL_TIMES * lab.sizes.checks):
+            counted = _one(connection, _RECOUNT, (UPSTREAM, *counted))  # every second, beside the checks
+            started = time.perf_counter()
+            [inserted] = _one(connection, _DISPATCH_SOME, (fence, UPSTREAM))
+            took.append(1000 * (time.perf_counter() - started))
+            if inserted != min(due, 10):
+                raise ChildFailed(f"bench: {due} keys are due, and the check queued {inserted}")
+            make_due_again(connection)
+    return _figures(took[_WARM_UP:], due)
 
 
 def _measure_old(lab: Lab, template: str) -> Figures:
@@ -80,7 +104,14 @@ def _measure_old(lab: Lab, template: str) -> Figures:
         took = 1000 * (time.perf_counter() - started)
         if queued != due:
             raise ChildFailed(f"bench: {due} keys are due, and the old way queued {queued}")
-    return {"ms": took, "slowest_ms": took, "checks_per_second": 1000 / took, "due": due}
+    return _figures([took], due)
+
+
+def _figures(took: Sequence[float], due: int) -> Figures:
+    """Of fewer than a hundred samples the slowest is the p99."""
+    median = statistics.median(took)
+    p99 = sorted(took)[-1 - len(took) // 100]
+    return {"p50_ms": median, "p99_ms": p99, "checks_per_second": 1000 / median, "due": due}
 
 
 def _one(connection: psycopg.Connection[Any], query: str, values: Sequence[Any] = ()) -> tuple[Any, ...]:
@@ -103,17 +134,35 @@ def _beside_a_small_ledger(lab: Lab) -> Sequence[Contender]:
     ]
 
 
+def _everything_is_due(lab: Lab) -> Sequence[Contender]:
+    return [
+        Contender("livewell", lambda: _measure_all(lab, crowded(lab, old=True))),
+        Contender(_SOME, lambda: _measure(lab, crowded(lab, old=True))),
+    ]
+
+
 LINES = (
     Line(
         "due",
         "due check, 1 % of 50,000 keys due, 300,000 subscriptions",
-        (Check("due", "ms", 50.0, at_most=True), Check("due/old-way", "checks_per_second", 100.0, against=_OLD)),
+        (Check("due", "p50_ms", 50.0, at_most=True), Check("due/old-way", "checks_per_second", 100.0, against=_OLD)),
         _beside_the_old_way,
     ),
     Line(
         "due-ten",
         "due check, ten times the ledger",
-        (Check("due-ten", "ms", 1.3, against=_SMALL, at_most=True),),
+        (Check("due-ten", "p50_ms", 1.3, against=_SMALL, at_most=True),),
         _beside_a_small_ledger,
+    ),
+    Line(
+        "due-all",
+        "due check, all of 50,000 keys due, room for ten calls",
+        (
+            Check("due-all", "p50_ms", 100.0, at_most=True),
+            Check("due-all/some", "p50_ms", 2.0, against=_SOME, at_most=True),
+            # When a plan turned one check in a hundred took 6 s. Beside another check: a bound for busy machines too.
+            Check("due-all/p99", "p99_ms", 2.0, against=_SOME, at_most=True),
+        ),
+        _everything_is_due,
     ),
 )

@@ -37,7 +37,7 @@ _WAITED = re.compile(
     rb"(?:acquired|still waiting for|avoided deadlock for|detected deadlock while waiting for) .* after ([0-9.]+) ms"
 )
 _TYPE = TYPES[0]
-_SESSIONS = "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT id, livewell.now(), livewell.now(), 'session:' || id FROM unnest(%s::uuid[]) AS id"
+_SESSIONS = "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT h, livewell.now(), livewell.now(), 'session:' || h FROM unnest(%s::uuid[]) AS id, livewell.session_hash(id) AS h"
 _SUBSCRIBER = """
 CREATE TABLE public.bench_took (ms float8 NOT NULL, ended_at timestamptz NOT NULL);
 CREATE PROCEDURE public.bench_subscribe(p_sessions uuid[], p_type text, p_key text, p_first timestamptz, p_gap interval) LANGUAGE plpgsql AS $f$

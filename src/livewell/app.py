@@ -23,10 +23,18 @@ from livewell.db import Database, Row, Transaction, embedded, migrate
 from livewell.db.database import Foreign
 from livewell.duration import Duration, seconds
 from livewell.duties import duties
-from livewell.errors import ConfigurationError, InvalidOption, LivewellError, UnknownLimiter, UnknownTask
+from livewell.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    InvalidOption,
+    LivewellError,
+    UnknownLimiter,
+    UnknownTask,
+)
 from livewell.limits import written
-from livewell.limits.limiter import Breaker, Limiter
+from livewell.limits.limiter import DEADLINE_SECONDS, Breaker, Limiter
 from livewell.limits.limiter import read as read_limits
+from livewell.limits.walls import Walls
 from livewell.model import Backoff, Enqueued, JobState, Lane, QueuePolicy, TaskPolicy
 from livewell.operations.warnings import Warnings
 from livewell.queue.admin import QueueAdmin
@@ -34,7 +42,7 @@ from livewell.queue.batch import Batch
 from livewell.queue.enqueue import Alike, Enqueuer, Request
 from livewell.queue.handle import Options, Task
 from livewell.queue.nudge import Nudger
-from livewell.queue.task import TaskDefinition, define
+from livewell.queue.task import TaskDefinition, check_policy, check_queue_name, define
 from livewell.queue.worker.worker import Worker
 from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
 from livewell.refresh.reading import Reading
@@ -63,10 +71,12 @@ class Livewell:
         self._given = settings
         self._flags = flags
         self.tasks: dict[str, TaskDefinition] = {}
+        self._away: DatabaseUnavailable | None = None  # what the last open() ran into
         self.schedules: dict[str, ScheduleDefinition] = {}
         self._handles: dict[str, Task[Any, Any]] = {}
         self._queues: dict[str, QueuePolicy] = {}
         self._limiters: dict[str, Limiter] = {}
+        self._walls = Walls()
         self._declared: set[str] = set()
         self._declared_limiters: set[str] = set()
         self._database: Database | None = None
@@ -100,6 +110,7 @@ class Livewell:
         concurrency: jobs that run at once in the whole fleet; group_limit: the same for each group key; limiter: whose limits its calls are under.
         """
         backoff = backoff or Backoff()
+        check_queue_name(name, "queue ")
         if not 1 <= attempts <= 100:
             raise ConfigurationError(f"queue {name}: attempts {attempts}: allowed are 1 to 100")
         if not 0 <= backoff.base_seconds <= backoff.cap_seconds <= 604800:
@@ -122,6 +133,7 @@ class Livewell:
         burst: int = 10,
         reserve: float | str = 0.1,
         permit: float | str | None = None,
+        deadline: float | str = DEADLINE_SECONDS,
         budget: str | None = None,
         budget_resets: str | None = None,
         budget_stop: float | str = 0.95,
@@ -131,13 +143,15 @@ class Livewell:
         per_key: int | None = None,
         breaker: Breaker | None = None,
         credentials: Sequence[str] = (),
+        silence_max: float | str = "15m",
     ) -> Limiter:
         """State the limits of an outside resource, for the queues that name it: `app.limiter("fmp", rate="300/min", budget="20GB/30d")`.
 
         rate: calls in any such window, as the receiver counts them; burst of them may go at once, and reserve is the share that only lane 0 may use. permit: how long
-        after its claim was sent a call may still be made (a sixtieth of the window, 0.25 to 1 s). budget: bytes, calls or tokens, rolling ("20GB/30d") or by the day ("5000 calls/day", budget_resets="17:00 America/New_York");
+        after its claim was sent a call may still be made (a sixtieth of the window, 0.25 to 1 s). deadline: how long after that a call without an answer may still reach the
+        upstream, at least the longest timeout of the calls; so long it counts. budget: bytes, calls or tokens, rolling ("20GB/30d") or by the day ("5000 calls/day", budget_resets="17:00 America/New_York");
         everything stops at budget_stop of it, lane 1 at budget_background_stop; estimate is what a call of an unknown kind is taken to use. concurrency: calls at once; per_key: jobs at once
-        with one group key. Rate, budget and breaker are kept for each of the credentials.
+        with one group key. Rate, budget and breaker are kept for each of the credentials. silence_max: a longer Retry-After is not believed, and after so long one call asks again.
         """
         if name in self._limiters:
             raise ConfigurationError(f"limiter {name}: declared twice")
@@ -149,6 +163,7 @@ class Livewell:
             burst=burst,
             reserve=reserve,
             permit=permit,
+            deadline=deadline,
             budget=budget,
             budget_resets=budget_resets,
             budget_stop=budget_stop,
@@ -158,8 +173,9 @@ class Livewell:
             per_key=per_key,
             breaker=breaker,
             credentials=credentials,
+            silence_max=silence_max,
         )
-        self._limiters[name] = Limiter(name, limits, self._call)
+        self._limiters[name] = Limiter(name, limits, self._call, self._walls)
         return self._limiters[name]
 
     def task(
@@ -182,6 +198,7 @@ class Livewell:
             if not isinstance(batch, int) or isinstance(batch, bool) or not 1 <= batch <= 1000:
                 raise ConfigurationError(f"task batch {batch}: allowed are 1 to 1000")
             policy = TaskPolicy(queue, attempts, limit, lane, priority, batch)
+            check_policy(f"task {name or function.__name__}", policy)
             definition = define(function, name=name, policy=policy)
             if definition.name in self.tasks:
                 raise ConfigurationError(f"task {definition.name}: declared twice; give one of them name=…")
@@ -246,6 +263,17 @@ class Livewell:
     async def open(self, *, settings: Settings | None = None, apply_migrations: bool = False) -> Self:
         """Connect; check that the schema fits, or bring it up to date if asked to. Other settings may be given, as tests do."""
         self._given = settings or self._given
+        try:
+            await self._open(apply_migrations=apply_migrations)
+        except BaseException as error:
+            # All or nothing: what is half open belongs to a loop that may end, and answers nobody.
+            await self.close()
+            self._away = error if isinstance(error, DatabaseUnavailable) else None
+            raise
+        self._away = None
+        return self
+
+    async def _open(self, *, apply_migrations: bool) -> None:
         conninfo = await asyncio.to_thread(database_address, self.settings)
         await asyncio.to_thread(prepare_schema, conninfo, self.settings, apply=apply_migrations)
         listen = self.settings.listen_url
@@ -262,7 +290,6 @@ class Livewell:
                 await self._declare_limiter(limiter)
             for name in self._queues:
                 await self._declare(name)
-        return self
 
     async def close(self) -> None:
         """Disconnect. The embedded server goes on running; stop it with `livewell db stop`."""
@@ -289,6 +316,10 @@ class Livewell:
     @property
     def database(self) -> Database:
         """The open database."""
+        if self._database is None and self._away is not None:
+            raise DatabaseUnavailable(
+                f"the app is not open, because the database was away: {self._away}; open it again"
+            )
         if self._database is None:
             raise LivewellError("the app is not open: use `async with app:` or `await app.open()`")
         return self._database
@@ -455,6 +486,7 @@ class Livewell:
         """
         # aiohttp is a tenth of the start-up, and only workers need it
         from livewell.outbound import Outbound  # noqa: PLC0415 - see above
+        from livewell.refresh.credentials import Credentials  # noqa: PLC0415 - see above
         from livewell.refresh.dispatcher import Dispatcher  # noqa: PLC0415 - see above
         from livewell.refresh.refresher import KIND, QUEUES, Refresher  # noqa: PLC0415 - see above
 
@@ -471,7 +503,11 @@ class Livewell:
         hear = [scheduler.wake]
         if refreshes:
             refresher = Refresher(
-                self.database, self.nudger, outbound=Outbound.from_settings(self.settings), transforms=self._transforms
+                self.database,
+                self.nudger,
+                outbound=Outbound.from_settings(self.settings),
+                transforms=self._transforms,
+                walls=self._walls,
             )
             tasks = {**self.tasks, KIND: refresher.task}
             dispatcher = Dispatcher(self.database, self.nudger, holder=holder, listen=False)
@@ -488,6 +524,8 @@ class Livewell:
             slots=slots,
             name=name,
             on_hang=on_hang,
+            walls=self._walls,
+            can_use=Credentials(self.settings).can_use,
         )
 
     async def work(self, *, queues: Sequence[str] | None = None, slots: int | None = None) -> None:

@@ -70,6 +70,10 @@ class UnknownLimiter(LivewellError):
     """No limiter of that name is declared."""
 
 
+class UnknownSingleton(LivewellError):
+    """No singleton of that name was ever held."""
+
+
 class BatchSealed(LivewellError):
     """The batch is sealed or does not exist: nothing can be added to it."""
 
@@ -86,7 +90,8 @@ class CallFailed(LivewellError):
     """A call to an upstream brought no whole answer. `reason` is from a closed list, `detail` holds no secret and at most 300 characters.
 
     wire_bytes count all the same: what was received was paid for. `sent` False: the request never left, nobody was called. status and headers
-    are there where the head of an answer came before the failure (a 429 with half a body is still a 429).
+    are there where the head of an answer came before the failure (a 429 with half a body is still a 429). alone False: the connection had
+    carried other questions, so what came may have been meant for one of them.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ class CallFailed(LivewellError):
         sent: bool = False,
         status: int | None = None,
         headers: Mapping[str, str] | None = None,
+        alone: bool = True,
     ) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
@@ -106,6 +112,7 @@ class CallFailed(LivewellError):
         self.sent = sent
         self.status = status
         self.headers = headers or {}
+        self.alone = alone
 
 
 class AlertNotFound(LivewellError):

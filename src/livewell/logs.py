@@ -5,18 +5,25 @@ structlog and the standard library's logging (psycopg's pool, and whatever the u
     event ──▶ level ──▶ time ──▶ traceback as text ──▶ hide secrets ──▶ text or JSON ──▶ stderr
 """
 
+import json
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 import structlog
 from structlog.typing import Processor
 
-from livewell.redact import MASK, redact
+from livewell.control_characters import escaped, printable
+from livewell.redact import MASK, is_credential_name, names_secret, redact
+from livewell.repeats import Repeats
+from livewell.secret_forms import Secrets
 from livewell.settings import Settings
+from livewell.tracebacks import known_secrets
 
-__all__ = ["configure", "hide"]
+__all__ = ["configure", "held_back", "hide"]
 
 
 def configure(settings: Settings) -> None:
@@ -27,6 +34,7 @@ def configure(settings: Settings) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
         _hide_all,
+        _plain_all,
     ]
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -43,34 +51,80 @@ def configure(settings: Settings) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())
+    pool = logging.getLogger("psycopg.pool")
+    pool.filters = [_seldom(Repeats())]
     logging.getLogger("asyncio").setLevel(logging.WARNING)  # at debug it names its selector, which helps nobody
 
 
-def hide(value: Any, name: str = "") -> Any:
-    """The same value with secrets masked, by what they look like and by what they are called."""
-    if name and redact(f"{name}=x") != f"{name}=x":
-        return MASK
+def _seldom(repeats: Repeats) -> Callable[[logging.LogRecord], bool]:
+    """Let a few lines of a kind through in a minute: of an outage every attempt of every pool is one (539 lines in 75 s). The next that passes says how many were left out."""
+
+    def passes(record: logging.LogRecord) -> bool:
+        left_out = sum(n for _, n in repeats.overdue())
+        if left_out:
+            record.msg = f"{record.msg} ({left_out} more such lines in the minute before)"
+        return repeats.passes(record.name)
+
+    return passes
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """No log lines while a table is drawn in the same terminal: they would tear it. Where stderr goes elsewhere they are written as ever."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def hide(value: Any, name: str = "", known: Secrets | None = None) -> Any:
+    """The same value with secrets masked, by what they look like and by what they are called; those that are known also by what they are."""
+    if name and names_secret(name):
+        return _hide_secret(value, name)
     if isinstance(value, str):
-        return redact(value)
+        return redact(known.hide(value) if known else value)
     if isinstance(value, dict):
-        return {key: hide(item, str(key)) for key, item in value.items()}
+        return {key: hide(item, str(key), known) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [hide(item) for item in value]
-    if value is None or isinstance(value, bool | int | float):
+        return [hide(item, known=known) for item in value]
+    if value is None or isinstance(value, bool | int | float | Decimal):
         return value
     shown = repr(value)
-    hidden = redact(shown)
+    hidden = redact(known.hide(shown) if known else shown)
     return value if hidden == shown else hidden
+
+
+def _hide_secret(value: Any, name: str) -> Any:
+    """Masked, unless there is none, or it is the name of a credential."""
+    if value is None or (isinstance(value, str) and is_credential_name(name, value)):
+        return value
+    if isinstance(value, list | tuple):
+        return [_hide_secret(item, name) for item in value]
+    return MASK
 
 
 def _hide_all(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Hide secrets in the values; structlog's own keys (leading underscore) are not printed."""
-    return {key: item if key.startswith("_") else hide(item, key) for key, item in event.items()}
+    known = known_secrets()
+    return {key: item if key.startswith("_") else hide(item, key, known) for key, item in event.items()}
+
+
+def _plain_all(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Nothing in a line that a terminal would obey; what is no text is printed as Python writes it, with escapes."""
+    return {key: printable(item) if isinstance(item, str) else item for key, item in event.items()}
 
 
 def _renderer(settings: Settings) -> Processor:
     if settings.log_format == "json":
-        return structlog.processors.JSONRenderer(default=str, ensure_ascii=False)
+        return structlog.processors.JSONRenderer(serializer=_json)
     return structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(), pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
     )
+
+
+def _json(event: Any, **_: Any) -> str:
+    return escaped(json.dumps(event, default=str, ensure_ascii=False))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 Labels = tuple[str, ...]
@@ -30,6 +31,25 @@ class Counter:
         """Count n more."""
         place = _place(self.values, labels)
         self.values[place] = self.values.get(place, 0) + n
+
+
+class Gauge:
+    """How many there are now, by labels: whoever has them says how to count them, and is asked when somebody looks."""
+
+    def __init__(self, name: str, about: str, *labels: str) -> None:
+        self.name = name
+        self.about = about
+        self.labels = labels
+        self.values: dict[Labels, Callable[[], float]] = {}
+
+    def follow(self, count: Callable[[], float], *labels: str) -> None:
+        """Ask this from now on."""
+        self.values[_place(self.values, labels)] = count
+
+    def forget(self, count: Callable[[], float], *labels: str) -> None:
+        """Do not ask it any more, unless somebody else is asked by now; what it counts can go."""
+        if self.values.get(labels) is count:
+            del self.values[labels]
 
 
 class Histogram:
@@ -89,8 +109,36 @@ STARTED: Final = Counter(
     "livewell_process_startup_seconds", "From the start of the process until it could serve or work."
 )
 
-COUNTERS: Final = (REQUESTS, PUSHES, REFRESHES)
+LENGTHLESS: Final = Counter(
+    "livewell_process_answers_without_length",
+    "Answers of upstreams that did not state their Content-Length: how large they are is known only after they were paid for.",
+    "upstream",
+)
+REFUSED: Final = Counter("livewell_process_refused", "What the server refused at its gate, by kind.", "kind")
+CAPPED: Final = Counter(
+    "livewell_process_capped", "Keys that a stream could not follow: its client's share, or all places, are used up."
+)
+HELD: Final = Gauge("livewell_process_held", "How many of something bounded this server holds now.", "what")
+HELD_MAX: Final = Gauge("livewell_process_held_max", "How many of it this server may hold.", "what")
+COUNTERS: Final = (REQUESTS, PUSHES, REFRESHES, LENGTHLESS, REFUSED, CAPPED)
+GAUGES: Final = (HELD, HELD_MAX)
 HISTOGRAMS: Final = (REQUEST_SECONDS, JOB_SECONDS, DUE_SECONDS)
+
+
+@contextmanager
+def held(what: str, count: Callable[[], float], most: float) -> Iterator[None]:
+    """While the block lasts: a bounded thing of this server, how many are held, of how many."""
+
+    def bound() -> float:
+        return most
+
+    HELD.follow(count, what)
+    HELD_MAX.follow(bound, what)
+    try:
+        yield
+    finally:
+        HELD.forget(count, what)
+        HELD_MAX.forget(bound, what)
 
 
 def started() -> None:

@@ -11,7 +11,7 @@ A job's life:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple
 
@@ -58,7 +58,8 @@ class Policy(StrEnum):
 class Blame(StrEnum):
     """Whose fault a failure is; only the upstream's counts for the breaker."""
 
-    UPSTREAM = "upstream"
+    UPSTREAM = "upstream"  # counts once for a job that is tried again and again, and once for its key
+    OUTAGE = "outage"  # the upstream as a whole, whatever was asked for: no connection, no credential accepted; counts each time
     DATA = "data"  # it answered, but the key or the value is bad
     OURS = "ours"
     WALL = "wall"  # the upstream says that the bandwidth is used up
@@ -123,6 +124,8 @@ class Failed:
     error: str
     delay_seconds: float | None = None
     blame: Blame = Blame.OURS
+    cause: str = field(default="", compare=False)  # type and place: failures alike in both are told together
+    traceback: str | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ Pure, and below everything else. Two questions, two functions:
     mask_url   this text IS a database address: hide its passwords, keep what helps (host, database, user)
     redact     this text MAY hold secrets anywhere: an error, a log line, a traceback
 
+For fields with a name: names_secret, and is_credential_name for the one field whose content is itself a name.
+
 Both would rather hide too much than too little: "unexpected token: }" loses its brace, so that "token: s3cr3t" never
 keeps its secret. Both are bounded, linear in their input, and idempotent (redact by construction: it repeats its pass
 until nothing changes).
@@ -13,7 +15,7 @@ until nothing changes).
 import re
 from urllib.parse import unquote
 
-__all__ = ["MASK", "REDACT_CHARS_MAX", "URL_CHARS_MAX", "mask_url", "redact"]
+__all__ = ["MASK", "REDACT_CHARS_MAX", "URL_CHARS_MAX", "is_credential_name", "mask_url", "names_secret", "redact"]
 
 MASK = "***"
 URL_CHARS_MAX = 8_192
@@ -95,10 +97,11 @@ _AUTHORIZATION = re.compile(
     rf"(?isx)(?P<name>authorization{_ASSIGN}) (?:{_QUOTED} | (?:[a-z][a-z0-9-]{{0,30}}[\ \t]+)?\S+)"
 )
 # In a query string a value ends at &, so the harmless parameters after it stay readable; elsewhere at white space.
+# "refused the credential: 12 times" is a count.
 _NAMED = re.compile(
     rf"""(?isx)
     (?P<parameter>[?&][\w.-]*?(?:{_NAME}|signature|sig|apikey)=) [^&\s"<>]*
-    | (?P<name>{_NAME}{_ASSIGN}) (?:{_QUOTED} | \S+)
+    | (?P<name>{_NAME}{_ASSIGN}) (?![0-9][0-9,]{{0,11}}[ ]times\b) (?:{_QUOTED} | \S+)
     """
 )
 _SQL_PASSWORD = re.compile(r"(?i)(password\s{1,20})'(?:[^']|'')*(?:'|\Z)")  # ALTER ROLE x PASSWORD '…'
@@ -108,6 +111,9 @@ _LIVEWELL_KEY = re.compile(r"(?<![A-Za-z0-9])lw_[A-Za-z0-9_-]{6,}")
 _AWS_KEY_ID = re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _PORT = re.compile(r"[0-9]{1,5}[/?#]")
+# A credential of Livewell is the name of an environment variable, or a plain word that an app chose.
+_CREDENTIAL_NAME = re.compile(r"[A-Z][A-Z0-9]{0,20}(?:_[A-Z0-9]{1,20}){1,8}|[a-z]{1,20}(?:[_-][a-z]{1,20}){0,3}|")
+_CREDENTIAL_FIELD = re.compile(r"credentials?")
 
 
 def redact(text: str) -> str:
@@ -117,6 +123,16 @@ def redact(text: str) -> str:
         if text == before:
             return text
     return MASK
+
+
+def names_secret(name: str) -> bool:
+    """True if what a field of this name holds is a secret: password, api_key, credential."""
+    return redact(f"{name}=x") != f"{name}=x"
+
+
+def is_credential_name(field: str, value: str) -> bool:
+    """True if the field is `credential` and the value is the name of one (FMP_API_KEY), not its content."""
+    return bool(_CREDENTIAL_FIELD.fullmatch(field) and _CREDENTIAL_NAME.fullmatch(value)) and redact(value) == value
 
 
 def _cut(text: str) -> str:

@@ -17,6 +17,7 @@ from livewell.db import Database
 from livewell.operations.rules import evaluate
 from tests.support.alerts_sql import AlertSession
 from tests.support.receiver import Receiver
+from tests.support.store_sql import QUEUE as REFRESHES
 from tests.support.store_sql import ago, failed, value
 from tests.support.variants import variant
 
@@ -175,11 +176,11 @@ def breaker(alerts: AlertSession) -> None:
 
 
 def fail_calls(alerts: AlertSession) -> None:
-    alerts.enqueue(1, lane=0, queue="limited")
+    alerts.enqueue(6, lane=0, queue="limited")  # one job that is tried again says nothing new
     worker = alerts.register(queues=["limited"])
     for _ in range(5):
         [claim] = alerts.claim_limited(worker, 1, queue="limited")
-        alerts.end(claim, "retry", ended="upstream", delay_seconds=0)
+        alerts.end(claim, "refused", ended="upstream")
 
 
 def probe_succeeds(alerts: AlertSession) -> None:
@@ -187,6 +188,86 @@ def probe_succeeds(alerts: AlertSession) -> None:
     worker = alerts.register(queues=["limited"])
     [claim] = alerts.claim_limited(worker, 1, queue="limited")
     alerts.end(claim)
+
+
+# -- freshness -------------------------------------------------------------------------------------------------------
+
+ANN = "11111111-1111-4111-8111-111111111111"
+
+
+def values(alerts: AlertSession, *keys: str) -> None:
+    """Each is refreshed now, by a worker that counts it."""
+    worker = alerts.register(queues=[REFRESHES])
+    alerts.rows("DELETE FROM livewell.job")
+    alerts.ask(*keys)
+    for key, claim in alerts.take(worker).items():
+        alerts.store(value(claim, 1, ago(alerts, 1), key))
+    alerts.rows(
+        "SELECT livewell.add_stats(ARRAY[%s], ARRAY['livewell.refresh'], ARRAY['succeeded'], ARRAY[1]::bigint[], ARRAY[1]::bigint[])",
+        REFRESHES,
+    )
+
+
+def refreshed_and_watched(alerts: AlertSession) -> None:
+    """Thirty keys that somebody looks at, all fresh."""
+    limited_upstream(alerts)
+    alerts.rows("SELECT livewell.resume_upstream('api', 'a test')")
+    present(alerts)
+    values(alerts, *KEYS)
+
+
+def limited_upstream(alerts: AlertSession) -> None:
+    alerts.limiter("api", rate_calls=300, rate_seconds=60, burst=300, breaker_failures=10)
+
+
+def present(alerts: AlertSession) -> None:
+    """She goes on looking."""
+    alerts.rows("SELECT livewell.open_session(%s, 'ann')", ANN)
+    alerts.subscribe(ANN, *KEYS, user="ann")
+    alerts.rows("SELECT livewell.heartbeat_session(%s, 'ann')", ANN)
+
+
+def asks_for_a_day(alerts: AlertSession) -> None:
+    """A Retry-After of a day, and again whenever it may speak; the due check finds nothing that may go."""
+    alerts.rows("SELECT livewell.observe_limiter('api', '', NULL, NULL, NULL, 86400)")
+    alerts.advance(61)
+    present(alerts)
+
+
+def still_silent(alerts: AlertSession) -> None:
+    present(alerts)
+    alerts.rows("SELECT livewell.observe_limiter('api', '', NULL, NULL, NULL, 86400)")
+
+
+def waits_for_five_minutes(alerts: AlertSession) -> None:
+    """Five times a minute, and one more."""
+    asks_for_a_day(alerts)
+    alerts.advance(6 * MINUTE)
+    present(alerts)
+
+
+def worker_without_key(alerts: AlertSession) -> None:
+    """A worker that does not have the variable, and says so; beside it one for other queues."""
+    alerts.rows("DELETE FROM livewell.worker")
+    alerts.rows("SELECT livewell.declare_limiter('paid', '{}', ARRAY['PAID_KEY', 'PAID_KEY_TWO'])")
+    alerts.declare("limited", limiter="paid")
+    worker = alerts.register(queues=["limited"])
+    alerts.rows("UPDATE livewell.worker SET lacks = ARRAY['paid PAID_KEY', 'paid PAID_KEY_TWO'] WHERE id = %s", worker)
+    alerts.register(queues=["other"])
+
+
+def worker_with_key(alerts: AlertSession) -> None:
+    """It has one of the two: enough to call."""
+    alerts.rows("DELETE FROM livewell.worker")
+    worker = alerts.register(queues=["limited"])
+    alerts.rows("UPDATE livewell.worker SET lacks = ARRAY['paid PAID_KEY_TWO'] WHERE id = %s", worker)
+
+
+def stays_alive(alerts: AlertSession) -> None:
+    alerts.rows("UPDATE livewell.worker SET expires_at = livewell.now() + interval '1 minute'")
+
+
+KEYS = [f"K{n}" for n in range(30)]
 
 
 # -- schedules -------------------------------------------------------------------------------------------------------
@@ -215,6 +296,36 @@ CASES = [
     Case("calls_near_limit", "P2", "calls", many_jobs, cancel_the_rest, prepare=rate, keep=spend_the_minute, lasts=14),
     Case("size_underestimated", "P2", "quote", large_answers, small_answers),
     Case("breaker_open", "P1", "flaky", fail_calls, probe_succeeds, prepare=breaker),
+    Case(
+        "watched_not_fresh",
+        "P1",
+        "api",
+        asks_for_a_day,
+        refreshed_and_watched,
+        prepare=refreshed_and_watched,
+        keep=present,
+        lasts=5,
+    ),
+    Case(
+        "key_overdue",
+        "P1",
+        REFRESHES,
+        waits_for_five_minutes,
+        refreshed_and_watched,
+        prepare=refreshed_and_watched,
+        keep=present,
+    ),
+    Case(
+        "upstream_silent",
+        "P1",
+        "api",
+        asks_for_a_day,
+        refreshed_and_watched,
+        prepare=refreshed_and_watched,
+        keep=still_silent,
+        lasts=15,
+    ),
+    Case("credential_missing", "P1", "paid", worker_without_key, worker_with_key, keep=stays_alive),
     Case("background_waiting", "P2", "work", background_job_waits, drain),
 ]
 
@@ -386,3 +497,134 @@ def test_a_worker_may_evaluate_every_rule(alerts: AlertSession) -> None:
         assert {alerts.evaluate(rule)[0] for rule in rules} == {"evaluated"}
     finally:
         alerts.rows("RESET ROLE")
+
+
+# -- mixtures: what must fire, and what must not ---------------------------------------------------------------------
+
+
+def fired(alerts: AlertSession) -> set[tuple[str, str]]:
+    """Rules and subjects that are fired now."""
+    return {
+        (rule, subject)
+        for rule, subject in alerts.rows("SELECT rule, subject FROM livewell.alert WHERE state = 'fired'")
+    }
+
+
+FRESHNESS = ["watched_not_fresh", "key_overdue", "upstream_silent", "queue_stalled", "queue_deep"]
+
+
+async def test_a_silence_of_a_day_is_told_by_every_rule_that_concerns_it(
+    alerts: AlertSession, database: Database
+) -> None:
+    """B4, B5: 30 watched keys, a Retry-After of a day: after 23 h no alert had fired and the doctor was silent; now within 21 minutes."""
+    refreshed_and_watched(alerts)
+    asks_for_a_day(alerts)
+    for _ in range(22):
+        alerts.advance(MINUTE)
+        still_silent(alerts)
+        assert alerts.dispatch()["answer"] == "blocked"
+        await evaluate(database, rules=FRESHNESS)
+
+    assert fired(alerts) == {
+        ("watched_not_fresh", "api"),
+        ("key_overdue", REFRESHES),
+        ("upstream_silent", "api"),
+        ("queue_stalled", REFRESHES),
+    }
+    [summary] = alerts.column("SELECT summary FROM livewell.alert WHERE rule = 'upstream_silent'")
+    assert "it asked for silence until" in summary
+
+
+async def test_only_the_silent_upstream_is_named(alerts: AlertSession, database: Database) -> None:
+    """Beside it another answers every minute."""
+    refreshed_and_watched(alerts)
+    alerts.upstream("well")
+    alerts.type("rate", upstream="well")
+    alerts.limiter("well", rate_calls=300, rate_seconds=60)
+    alerts.declare("refresh.well", limiter="well")
+    asks_for_a_day(alerts)
+    for _ in range(17):
+        alerts.advance(MINUTE)
+        present(alerts)
+        alerts.subscribe(ANN, *KEYS, user="ann", of="rate")
+        alerts.rows(
+            "UPDATE livewell.ledger SET fetched_at = livewell.now(), checked_at = livewell.now(), source_at = livewell.now(), due_at = livewell.now() + interval '1 minute' WHERE upstream = 'well'"
+        )
+        await evaluate(database, rules=FRESHNESS)
+    assert {subject for _, subject in fired(alerts)} == {"api", REFRESHES}
+
+
+async def test_a_small_upstream_beside_a_large_one_is_looked_at(alerts: AlertSession, database: Database) -> None:
+    """One look at a key without a value, among 5,000 at fresh keys of another upstream. Seen failing with 500 looks drawn from all alike: one in ten such upstreams was seen."""
+    alerts.upstream("well")
+    alerts.type("rate", upstream="well")
+    alerts.subscribe(alerts.open("ann"), "K0", user="ann")
+    alerts.rows(
+        "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT md5('s' || n)::uuid, livewell.now() + interval '1 hour', livewell.now(), 'u' || n FROM generate_series(1, 50) AS n"
+    )
+    alerts.rows(
+        "INSERT INTO livewell.subscription (session_id, data_type, key, user_id) SELECT md5('s' || n)::uuid, 'rate', 'R' || k, 'u' || n FROM generate_series(1, 50) AS n, generate_series(1, 100) AS k"
+    )
+    for _ in range(7):
+        alerts.rows(
+            "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, fetched_at, checked_at, source_at, due_at) SELECT 'rate', 'R' || k, 'well', n.at, n.at, n.at, n.at, n.at + interval '1 minute'"
+            " FROM livewell.now() AS n (at), generate_series(1, 100) AS k ON CONFLICT (data_type, key) DO UPDATE SET checked_at = excluded.checked_at, source_at = excluded.source_at"
+        )
+        alerts.rows("UPDATE livewell.viewer_session SET seen_at = livewell.now() WHERE user_id = 'ann'")
+        await evaluate(database, rules=["watched_not_fresh"])
+        alerts.advance(MINUTE)
+    assert fired(alerts) == {("watched_not_fresh", "api")}
+
+
+async def test_what_nobody_watches_raises_nothing(alerts: AlertSession, database: Database) -> None:
+    """The viewers left while calls were stopped: their keys stay due, for the due check cannot park them."""
+    refreshed_and_watched(alerts)
+    asks_for_a_day(alerts)
+    alerts.advance(6 * MINUTE)
+    for _ in range(40):
+        alerts.advance(MINUTE)
+        await evaluate(database, rules=FRESHNESS)
+    assert alerts.value("SELECT count(*) FROM livewell.ledger WHERE due_at <= livewell.now()") == 30
+    assert fired(alerts) == set()
+
+
+async def test_a_dead_key_among_many_that_are_fresh_raises_nothing(alerts: AlertSession, database: Database) -> None:
+    """One viewer, one delisted symbol: it fails and is backed off; the others are fresh all the time."""
+    refreshed_and_watched(alerts)
+    for _ in range(20):
+        alerts.advance(MINUTE)
+        present(alerts)
+        values(alerts, *KEYS[1:])
+        alerts.rows(
+            "UPDATE livewell.ledger SET checked_at = livewell.now() - interval '1 day', failing_since = coalesce(failing_since, livewell.now()), failures = 5, reason = 'html', due_at = livewell.now() - interval '1 hour' WHERE key = 'K0'"
+        )
+        await evaluate(database, rules=FRESHNESS)
+    assert fired(alerts) == set()
+
+
+async def test_one_starved_key_among_many_that_are_fresh_is_overdue(alerts: AlertSession, database: Database) -> None:
+    """It does not fail, and nobody comes to it: that is what key_overdue is for, and it names it."""
+    refreshed_and_watched(alerts)
+    for _ in range(8):
+        alerts.advance(MINUTE)
+        present(alerts)
+        values(alerts, *KEYS[1:])
+        await evaluate(database, rules=FRESHNESS)
+    assert fired(alerts) == {("key_overdue", REFRESHES)}
+    [summary] = alerts.column("SELECT summary FROM livewell.alert")
+    assert "quote K0 is watched and has been due for" in summary
+
+
+async def test_due_keys_count_for_the_depth_of_their_queue(alerts: AlertSession, database: Database) -> None:
+    """B5: 1,200 watched keys wait in the ledger, and there is not one job."""
+    many = [f"M{n}" for n in range(1200)]
+    limited_upstream(alerts)
+    present(alerts)
+    for _ in range(32):
+        alerts.rows("SELECT livewell.heartbeat_session(%s, 'ann')", ANN)
+        for begin in range(0, 1200, 400):
+            alerts.subscribe(ANN, *many[begin : begin + 400], user="ann", most=5000)
+        await evaluate(database, rules=["queue_deep"])
+        alerts.advance(MINUTE)
+    assert alerts.value("SELECT count(*) FROM livewell.job") == 0
+    assert fired(alerts) == {("queue_deep", REFRESHES)}

@@ -9,11 +9,14 @@ import logging
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import click
 import pytest
@@ -25,7 +28,7 @@ from livewell.cli import COMMANDS, cli, dead
 from livewell.cli.db import without_password
 from livewell.cli.output import span
 from livewell.testing import InlineWorker
-from livewell.testing.processes import ChildProcess, eventually
+from livewell.testing.processes import ChildProcess, eventually, free_port
 
 SHOP = """
 import asyncio
@@ -188,7 +191,7 @@ def test_every_command_that_prints_knows_json(bare: Run) -> None:
         (["jobs", "show", "x"], "livewell: jobs show: Invalid value for 'ID': 'x' is not a job's id"),
         (["jobs", "show", "9223372036854775808"], "is not a job's id"),
         (["jobs", "list", "--state", "dead"], "'dead' is not one of 'delayed', 'held', 'ready', 'running'"),
-        (["dead", "redrive"], "livewell: dead redrive: say which: ids, or --queue and/or --kind, or --all"),
+        (["dead", "redrive"], "livewell: dead redrive: say which: ids, or --queue and/or --task, or --all"),
         (["dead", "redrive", "1", "--all"], "say which"),
         (["dead", "edit", "1", "--payload", "{"], "livewell: dead edit: Invalid value for --payload: not JSON"),
         (["dead", "edit", "1", "--payload", "NaN"], "not JSON: NaN"),
@@ -276,7 +279,8 @@ def test_empty_lists_say_so_in_words(run: Run) -> None:
     assert (
         run("jobs", "list", "--queue", "mail", "--state", "ready").stdout == "There are no ready jobs in queue mail.\n"
     )
-    assert run("dead", "list", "--kind", "x").stdout == "There are no dead letters of task x.\n"
+    assert run("dead", "list", "--task", "x").stdout == "There are no dead letters of task x.\n"
+    assert run("dead", "list", "--task", "x").stdout == "There are no dead letters of task x.\n"
     assert run("queues", "workers").stdout.startswith("No worker is running.")
     assert run("queues", "list").stdout.startswith("There are no queues yet")
     assert run("jobs", "list", "--json").stdout == ""
@@ -409,7 +413,7 @@ def test_settings_are_shown_with_passwords_hidden(bare: Run, monkeypatch: pytest
     monkeypatch.setenv("LIVEWELL_WORKER_SLOTS", "7")
     assert "s3cret" not in bare("settings").output
     shown = lines(bare("settings", "--json"))[0]
-    assert (shown["database_url"], shown["worker_slots"]) == ("postgresql://user:***@127.0.0.1:1/db", "7")
+    assert (shown["database_url"], shown["worker_slots"]) == ("postgresql://user:***@127.0.0.1:1/db", 7)
     assert "default: 20" in bare("settings").stdout
 
 
@@ -503,6 +507,41 @@ def test_several_processes_are_one_command(worker: Callable[..., ChildProcess]) 
     parent.terminate()
     assert parent.wait(timeout=30) == 0
     assert "supervisor stopped" in parent.lines("stderr")[-1]
+
+
+def test_workers_serve_what_they_counted(worker: Callable[..., ChildProcess], livewell_settings: Settings) -> None:
+    """Two processes, two ports: jobs by how they ended, due checks, start-up (R23). Seen failing on 0.5.0 (no such option: --metrics), and with a worker that ignores it."""
+    first = free_port()
+    parent = worker("worker", "shop:app", "--processes", "2", "--metrics", f"127.0.0.1:{first}")
+    for n in (1, 2):
+        parent.wait_for(lambda line, n=n: f"127.0.0.1:{first + n - 1}/metrics" in line, timeout=60)  # type: ignore[misc] # mypy cannot infer a lambda with a default
+    enqueue(livewell_settings, "welcome", number=5)
+    parent.wait_for("welcomed 5", timeout=30)
+
+    def counted() -> list[str]:
+        pages = [urlopen(f"http://127.0.0.1:{first + n}/metrics", timeout=5).read().decode() for n in (0, 1)]
+        if not all(page.count("\nlivewell_process_startup_seconds ") == 1 for page in pages):
+            return []  # the page is there before the worker is
+        lines = [line for page in pages for line in page.splitlines()]
+        return [line for line in lines if "job_seconds_count{" in line and 'outcome="succeeded"' in line]
+
+    eventually(lambda: len(counted()) == 1, timeout=20)
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"http://127.0.0.1:{first}/", timeout=5)
+    parent.terminate()
+    assert parent.wait(timeout=30) == 0
+
+
+def test_a_metrics_address_that_is_wrong_or_taken_is_told(worker: Callable[..., ChildProcess]) -> None:
+    """Exit code 2, with the value (S8)."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        child = worker("worker", "shop:app", "--metrics", address)
+        assert child.wait(timeout=60) == 2
+        assert address in child.lines("stderr")[-1]
+    child = worker("worker", "shop:app", "--metrics", "everywhere")
+    assert child.wait(timeout=60) == 2
+    assert "everywhere" in "\n".join(child.lines("stderr"))
 
 
 def test_a_worker_on_a_leash_stops_when_its_starter_is_gone(

@@ -62,7 +62,7 @@ def test_one_alert_says_what_to_do_and_what_was_tried(fired: Run) -> None:
     """An unknown number is exit code 1 and says how to find one."""
     [alert] = documents(fired("alerts", "list", "--json"))
     shown = fired("alerts", "show", str(alert["id"])).stdout
-    assert "docs/operations/alerts/queue_deep.md" in shown
+    assert "livewell docs operations/alerts/queue_deep" in shown
     assert "refused 410 the receiver is gone" in shown
     [told] = documents(fired("alerts", "show", str(alert["id"]), "--json"))[0]["firings_shown"][0]["told"]
     assert told["channel"] == "ops"

@@ -79,8 +79,8 @@ def test_eight_seconds_of_the_market(livewell_dsn: str, tmp_path: Path) -> None:
 
 
 def test_a_hostile_upstream_gets_nothing_wrong_stored(livewell_dsn: str, tmp_path: Path) -> None:
-    """Every family of faults fires, none of their answers is stored, no limit is broken, and no verdict is false."""
-    with demo("--for", "20", "--faults", "--json", cwd=tmp_path, DATABASE_URL=livewell_dsn) as child:
+    """Every family of faults fires, none of their answers is stored, no limit is broken, and no verdict is false. A source that stands still is lagging, never green (R30)."""
+    with demo("--for", "25", "--faults", "--json", cwd=tmp_path, DATABASE_URL=livewell_dsn) as child:
         assert child.wait(timeout=120) == 0, child.describe()
         [line] = child.lines("stdout")
     tally = json.loads(line)
@@ -89,6 +89,7 @@ def test_a_hostile_upstream_gets_nothing_wrong_stored(livewell_dsn: str, tmp_pat
     assert tally["rejected"]
     assert tally["values_compared"] > 0
     assert (tally["wrong_values_stored"], tally["calls_above_limit"], tally["false_verdicts"]) == (0, 0, 0)
+    assert tally["lagging_verdicts"] > 0
 
 
 @pytest.fixture
@@ -173,7 +174,7 @@ def test_shares_ages_and_reasons_are_of_what_is_watched() -> None:
 @pytest.mark.parametrize(("wrong", "above", "false"), [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)])
 def test_a_run_is_good_only_if_nothing_was_wrong(wrong: int, above: int, false: int) -> None:
     """One wrong value, one call too many or one false verdict is exit code 1."""
-    tally = Tally(8, 9, 1, 1, 2, 60, 300, 1, {}, 3, 3, 10, 99, 9, wrong, above, 9, false, None, [])
+    tally = Tally(8, 9, 1, 1, 2, 60, 300, 1, {}, 3, 3, 10, 99, 9, wrong, above, 9, false, None, None, [])
     assert tally.good is (wrong + above + false == 0)
     assert "faults_fired" not in tally.as_json()
     assert "lies" not in tally.as_json()

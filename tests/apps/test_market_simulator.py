@@ -669,7 +669,7 @@ def test_the_judge_finds_what_never_was(case: Case) -> None:
         (("quote", "AAPL", "fresh", 300, 60, None), "not_served"),
         (("quote", "AAPL", "fresh", 300, None, None), None),
         (("quote", "AAPL", "fresh", 0, 60, 10**6), None),
-        (("quote", "AAPL", "lagging", 0, 60, 10**6), "not_lagging"),
+        (("quote", "AAPL", "lagging", 30, 60, 10**6), "not_lagging"),
         (("quote", "AMZN", "fresh", 0, 60, None), "not_served"),
         (("quote", "AMZN", "failing", 0, 60, None), None),
         (("quote", "AMZN", "missing", 0, 60, None), None),

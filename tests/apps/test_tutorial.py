@@ -53,7 +53,7 @@ def test_a_new_type_comes_alive_by_the_book(livewell_dsn: str, tmp_path: Path) -
         "price.toml: price created, version 1.",
         "nobody watches, nobody calls",
         "price.toml: price changed, version 2.",
-        "name     Apple Inc.",
+        "name         Apple Inc.",
         "ALTER COLUMN volume TYPE",
         "refused, exit 1",
         "wrong_key",

@@ -104,13 +104,13 @@ SHOWN = (
 )
 
 
-async def furnish(dsn: str, settings: Settings) -> None:
-    """The shipped types that the page shows, and quotes that are fresh at night, too."""
+async def furnish(dsn: str, settings: Settings, *names: str) -> None:
+    """The shipped types that the page shows, or these; and quotes that are fresh at night, too."""
     database = Database(dsn, settings)
     await database.open()
     try:
         for path in type_files():
-            if path.stem in ("fmp", *SHOWN):
+            if path.stem in ("fmp", *(names or SHOWN)):
                 await apply(database, read_file(path.read_bytes(), path.name), path.name)
         await database.call(
             "UPDATE livewell.data_type SET rule = 'age', calendar = NULL WHERE name = 'quote' RETURNING 1"

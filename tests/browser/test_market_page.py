@@ -60,7 +60,7 @@ async def test_a_link_logs_in_once(site: Site, context: BrowserContext, complain
     await page.goto(link)
     await page.get_by_role("button", name="Log in").click()
     await expect(page.locator("h1")).to_have_text("This link is used up, or too old.")
-    await expect(page.locator("pre")).to_have_text(f"livewell keys login --address {site.base}")
+    await expect(page.locator("#command code")).to_have_text(f"livewell keys login --address {site.base}")
 
     await page.goto(site.link())  # the same page, but for its fragment: the browser does not load it again
     await page.get_by_role("button", name="Log in").click()
@@ -198,7 +198,8 @@ async def test_whoever_is_not_let_in_is_told_how(site: Site, context: BrowserCon
     page = await context.new_page()
     await page.goto(site.base)
     await expect(page.locator("h1")).to_have_text("You are not logged in.")
-    await expect(page.locator("#banner pre")).to_have_text(f"livewell keys login --address {site.base}")
+    await expect(page.locator("h1")).to_have_attribute("data-tone", "none")  # an ordinary state, and no alarm
+    await expect(page.locator("#banner code")).to_have_text(f"livewell keys login --address {site.base}")
     await expect(page.locator("#symbol")).to_be_hidden()
     await expect(page.locator("article:visible")).to_have_count(0)
 

@@ -237,6 +237,28 @@ async def test_one_key_that_cannot_be_asked_for_does_not_stop_the_others(
     assert await page.evaluate("livewell.words(seen.scope)") == "You may not see this."
 
 
+async def test_a_key_beyond_the_share_is_capped_until_there_is_room(
+    site: Site, hand: Hand, context: BrowserContext, folder: tuple[Path, str]
+) -> None:
+    """H6. The stream goes on, the page is told, and the key is watched when another one is let go."""
+    hand.put("quote", "AAPL")
+    hand.put("quote", "MSFT")
+    site.start(LIVEWELL_ORIGINS=folder[1], LIVEWELL_CLIENT_KEYS_MAX="1")
+    page = await opened(context, folder, site, site.key())
+    await page.evaluate("see('quote', 'AAPL')")
+    await price(page, "AAPL", 231.4)
+    await page.evaluate("see('quote', 'MSFT')")
+    await page.wait_for_function("seen.MSFT?.answer === 'capped'")
+    said = await page.evaluate("livewell.words(seen.MSFT)")
+    hand.put("quote", "AAPL", price=7)
+    await price(page, "AAPL", 7)
+    await page.evaluate("stops.AAPL()")
+    await price(page, "MSFT", 231.4)
+
+    assert said == "As much is watched from here as may be; this has to wait."
+    assert await page.evaluate("[seen.MSFT.answer, lw.state]") == [None, "live"]
+
+
 @pytest.mark.parametrize("scopes", [("view",), None])
 async def test_a_key_that_may_not_subscribe_is_refused_for_good(
     site: Site,
@@ -301,3 +323,50 @@ async def test_every_reason_has_words(site: Site, context: BrowserContext, folde
         "The source did not answer in time; this value was confirmed 2 min ago.",
         "The source did not answer in time; there is no value yet.",
     ]
+
+
+async def test_numbers_beyond_fifteen_digits_arrive_whole_as_strings(
+    site: Site, hand: Hand, context: BrowserContext, folder: tuple[Path, str]
+) -> None:
+    """R30: connect({ numbers: "string" }) gives all 38 digits and the zero at the end; JavaScript's own numbers round, and the module says so."""
+    exact = "1234567.0123456789012345678901234567890"
+    hand.put("quote", "AAPL")
+    hand.rows(f"UPDATE livewell_data.quote SET price = {exact}")
+    site.start(LIVEWELL_ORIGINS=folder[1])
+    page = await opened(context, folder, site, site.key())
+    await page.evaluate(
+        """key => { const exact = livewell.connect({ key, numbers: "string" });
+           exact.watch("quote", "AAPL", (reading) => (seen.exact = reading)); see("quote", "AAPL"); }""",
+        site.key(),
+    )
+    await page.wait_for_function("seen.exact?.value && seen.AAPL?.value")
+
+    assert await page.evaluate("seen.exact.value.price") == exact
+    assert await page.evaluate("seen.AAPL.value.price === Number(seen.exact.value.price)")
+    assert await page.evaluate("seen.exact.version") == 1
+
+
+async def test_a_reading_turns_by_clocks_that_cannot_be_fooled(
+    site: Site, hand: Hand, context: BrowserContext, folder: tuple[Path, str]
+) -> None:
+    """R22: a wall clock that is an hour wrong makes nothing older or younger; one that went on while the machine slept, and performance.now() did not, turns the verdict.
+
+    Seen failing with an age by the wall clock (an hour too old), and with performance.now() alone (the sleep turned nothing).
+    """
+    hand.put("quote", "AAPL")
+    site.start(LIVEWELL_ORIGINS=folder[1])
+    page = await context.new_page()
+    await page.add_init_script("const now = Date.now; window.shift = 3600e3; Date.now = () => now() + window.shift;")
+    (folder[0] / "index.html").write_text(PAGE.format(base=site.base, key=site.key(), silence=45))
+    await page.goto(folder[1])
+    await page.wait_for_function("'see' in window")
+    await page.evaluate("see('quote', 'AAPL')")
+    await price(page, "AAPL", 231.4)
+    awake = await page.evaluate("[seen.AAPL.verdict, livewell.age(seen.AAPL) < 30, livewell.words(seen.AAPL)]")
+    await page.evaluate("window.shift += 600e3")  # ten minutes of sleep
+    await page.wait_for_function("seen.AAPL.turned", timeout=5000)
+    asleep = await page.evaluate("[seen.AAPL.verdict, livewell.age(seen.AAPL) >= 600, seen.AAPL.value.price]")
+
+    assert awake[:2] == ["fresh", True]
+    assert awake[2].startswith("Fresh: checked ")
+    assert asleep == ["stale", True, 231.4]

@@ -5,12 +5,19 @@ Broken once, and kept broken below: ordered by rank alone, an old background job
 
 from __future__ import annotations
 
+import json
+
 import psycopg
 import pytest
 
 from tests.support.queue_sql import QueueSession
 from tests.support.refresh_sql import RefreshSession
 from tests.support.variants import variant
+
+INSERT = """
+INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, queue, kind, lane, priority, payload)
+VALUES (7000000, 0, now(), now(), 'ready', 1, 'work', 'work', %s, %s, %s::jsonb)
+"""
 
 
 def order(queue: QueueSession, *, limited: bool) -> list[int]:
@@ -33,9 +40,36 @@ def test_lane_0_is_served_first_whatever_the_priority(queue: QueueSession, limit
 
 @pytest.mark.parametrize("lane", [-1, 2])
 def test_there_is_no_lane_before_the_first(queue: QueueSession, lane: int) -> None:
-    """Refused by the table itself."""
+    """The functions refuse it with words."""
     with pytest.raises(psycopg.Error, match="lane 0 or 1"):
         queue.enqueue(1, lane=lane)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lane": -1},
+        {"lane": 2},
+        {"priority": 101},
+        {"priority": -101},
+        {"payload": '{"text": "' + "x" * 262_144 + '"}'},
+        {"payload": json.dumps({"text": "\x01" * 50_000})},  # six bytes of text for each byte that is stored
+    ],
+    ids=lambda wrong: f"{next(iter(wrong))} {str(next(iter(wrong.values())))[:20]}",
+)
+def test_the_table_itself_refuses_what_is_outside_the_bounds(queue: QueueSession, wrong: dict[str, object]) -> None:
+    """Seen failing on 0.5.0: all six rows were accepted by a plain INSERT."""
+    row = {"lane": 1, "priority": 0, "payload": "{}"} | wrong
+    with pytest.raises(psycopg.errors.CheckViolation, match="job_birth_check"):
+        queue.rows(INSERT, row["lane"], row["priority"], row["payload"])
+
+
+@pytest.mark.parametrize("right", [(0, -100, "{}"), (1, 100, '{"text": "' + "x" * 262_130 + '"}')])
+def test_the_table_takes_what_is_within_the_bounds(queue: QueueSession, right: tuple[int, int, str]) -> None:
+    """The bounds themselves are allowed, and a large payload is claimed like any other."""
+    queue.rows(INSERT, *right)
+
+    assert [claim.id for claim in queue.claim(queue.register(), 1)] == [7_000_000]
 
 
 def test_by_rank_alone_it_breaks(queue: QueueSession, queue_dsn: str) -> None:

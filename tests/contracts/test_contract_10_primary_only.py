@@ -67,6 +67,7 @@ REFRESHES = {
     "scheduled": "SELECT * FROM livewell.dispatch_scheduled('refresh.due', %s, 'quote', NULL)",
     "store": "SELECT * FROM livewell.store_refreshes(%s, '[]')",
     "verdict": "SELECT livewell.verdict(NULL::livewell.data_type, NULL::livewell.ledger, to_timestamp(%s))",
+    "read_key": "SELECT * FROM livewell.read_key('quote', 'AAPL', %s)",
     "read_through": "SELECT * FROM livewell.read_through('quote', 'AAPL', %s)",
 }
 QUERIES = {"claim": CLAIM, "exchange": EXCHANGE, "register": REGISTER, **REFRESHES}

@@ -6,6 +6,7 @@ Broken once, and kept broken below: a column, a parameter and a Python default a
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import psycopg
@@ -28,7 +29,7 @@ WHERE p.pronamespace = 'livewell'::regnamespace AND pg_get_function_arguments(p.
 
 
 def is_ttl(name: str) -> bool:
-    return "ttl" in name.lower() or "time_to_live" in name.lower()
+    return re.search(r"(^|_)(ttls?|time_to_live)(_|$)", name.lower()) is not None
 
 
 def python_offenders(text: str) -> list[str]:

@@ -17,20 +17,28 @@ from livewell.testing.processes import eventually
 from tests.support.queue_sql import QueueSession
 from tests.support.variants import variant
 
+SESSION = "'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10'"
 # Every definer function with a call that goes through its body; a new one fails the first test until it is here.
 CALLS = {
     "warn": "SELECT livewell.warn('place', 'what', 'a sample')",
+    "record_act": "SELECT livewell.record_act('me', 'x', 'y', '{\"a\": 1}'::pg_catalog.jsonb, 'done')",
+    "prune_audit": "SELECT livewell.prune_audit(90, 10)",
     "raise_fences": "SELECT livewell.raise_fences()",
     "ensure_history_days": "SELECT livewell.ensure_history_days(40)",
     "drop_history_day": "SELECT livewell.drop_history_day(1)",
-    "open_session": "SELECT livewell.open_session(gen_random_uuid(), 'eve'); SELECT livewell.open_session(id, user_id) FROM livewell.viewer_session",
-    "heartbeat_session": "SELECT livewell.heartbeat_session(id, user_id) FROM livewell.viewer_session",
-    "subscribe": "SELECT livewell.subscribe(id, user_id, '{quote,quote}', '{PARKED,NEW}', 1000, 5) FROM livewell.viewer_session",
-    "unsubscribe": "SELECT livewell.unsubscribe(id, user_id, '{quote}', '{NEW}') FROM livewell.viewer_session",
+    "open_session": "SELECT livewell.open_session(gen_random_uuid(), 'eve'); SELECT livewell.open_session(gen_random_uuid(), 'public:AAAAAAAA@127.0.0.1', 1); "
+    f"SELECT livewell.open_session({SESSION}, 'ann')",
+    "heartbeat_session": f"SELECT livewell.heartbeat_session({SESSION}, 'ann')",
+    "subscribe": f"SELECT livewell.subscribe({SESSION}, 'ann', '{{quote,quote}}', '{{PARKED,NEW}}', 1000, 5)",
+    "unsubscribe": f"SELECT livewell.unsubscribe({SESSION}, 'ann', '{{quote}}', '{{NEW}}')",
     "read_through": "SELECT livewell.read_through('quote', 'COLD', 0, 'ann', 5); SELECT livewell.read_through('quote', 'PARKED', 0, 'ann', 5)",
-    "close_session": "SELECT livewell.close_session(id, user_id) FROM livewell.viewer_session",
+    "read_key": "SELECT livewell.read_key('quote', 'COLDER', 0, 'ann', 5); SELECT livewell.read_key('quote', 'PARKED', 0, 'ann', 5)",
+    "close_session": f"SELECT livewell.close_session({SESSION}, 'ann')",
     "change_type": "SELECT livewell.change_type('quote', '2 minutes', 'scheduled', '0 2 * * *', 'UTC')",
+    "count_viewers": "SELECT livewell.count_viewers('quote', 'PARKED')",
+    "watched_keys": "SELECT livewell.watched_keys(100)",
     "find_key": "SELECT livewell.find_key('AAAAAAAA')",
+    "find_api_key": "SELECT livewell.find_api_key('AAAAAAAA')",
     "touch_key": "SELECT livewell.touch_key('AAAAAAAA')",
     "end_login": "SELECT livewell.end_login('CCCCCCCC')",
     "redeem_link": "SELECT livewell.redeem_link('BBBBBBBB', decode(repeat('00', 32), 'hex'), 'CCCCCCCC', decode(repeat('11', 32), 'hex'), 3600)",
@@ -41,14 +49,14 @@ INSERT INTO livewell.upstream (name, base_url, definition, version, applied_at) 
 INSERT INTO livewell.data_type (name, upstream, ttl, negative_ttl, strategy, rule, calendar, max_source_age, has_source_time, rows_kind, key_pattern, size_estimate, definition, columns, version, applied_at)
 VALUES ('quote', 'api', '1 minute', '1 hour', 'on_demand', 'session', 'XNYS', '15 minutes', true, 'one', '[A-Z]+', 700, '{}', '[]', 1, now()) ON CONFLICT DO NOTHING;
 INSERT INTO livewell.ledger (data_type, key, upstream, status_at, fetched_at, checked_at, source_at) VALUES ('quote', 'PARKED', 'api', now(), now(), now(), now()) ON CONFLICT DO NOTHING;
-INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) VALUES ('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10', now() - interval '4 minutes', now(), 'ann') ON CONFLICT DO NOTHING;
+INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) VALUES (livewell.session_hash('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10'), now() - interval '4 minutes', now(), 'ann') ON CONFLICT DO NOTHING;
 INSERT INTO livewell.queue (name, created_at) VALUES ('refresh.api', now()) ON CONFLICT DO NOTHING;
 CREATE TABLE IF NOT EXISTS livewell_data.quote (key text PRIMARY KEY, price numeric);
 ALTER TABLE livewell_data.quote OWNER TO livewell_owner;
 INSERT INTO livewell.api_key (id, user_id, kind, name, scopes, secret_hash, created_at, expires_at) VALUES ('AAAAAAAA', 'key:AAAAAAAA', 'key', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), NULL),
     ('BBBBBBBB', 'key:BBBBBBBB', 'link', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), now() + interval '1 hour') ON CONFLICT DO NOTHING;
 SELECT setval('livewell.timeline_seq', 77);
-INSERT INTO livewell.subscription VALUES ('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10', 'quote', 'PARKED', 'ann') ON CONFLICT DO NOTHING;
+INSERT INTO livewell.subscription VALUES (livewell.session_hash('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10'), 'quote', 'PARKED', 'ann') ON CONFLICT DO NOTHING;
 """
 
 

@@ -1,4 +1,4 @@
-"""The whole fault campaign: `make faults`, or `make faults ARGS="F-A2 F-B1 --seed 7 --short"`. A code stands for all its variants: F-A1 for F-A1-refresh too.
+"""The whole fault campaign: `make faults`, or `make faults ARGS="F-A2 F-B1 --seed 7 --short"`. A code stands for all its variants: F-A1 for F-A1-refresh too, F-S for everything from F-S1 on.
 
 One JSON line per run, to the terminal and to faults.jsonl; a code that has a clean line of the same commit there is not run again (delete the file to start over).
 Exit code 1 if anything was violated or a fault never fired.
@@ -33,13 +33,13 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="the short form that the tests use")
     arguments = parser.parse_args()
     known = list(scenarios())
-    unknown = set(arguments.codes) - {name for scenario in known for name in _names(scenario)}
+    unknown = set(arguments.codes) - {name for scenario in known for name in names(scenario)}
     if unknown:
         parser.error(f"{', '.join(sorted(unknown))}: there are {', '.join(scenario.code for scenario in known)}")
     commit = _commit()
     done = _done(commit, short=arguments.short)
     asked = set(arguments.codes)
-    wanted = [s for s in known if (_names(s) & asked if asked else s.code not in done)]
+    wanted = [s for s in known if (names(s) & asked if asked else s.code not in done)]
     folder = Path(tempfile.mkdtemp(prefix="livewell-faults-"))
     folder.chmod(0o755)
     server = embedded.start(folder / "server", parameters={"max_connections": "300"})
@@ -78,9 +78,9 @@ async def _run(scenario: Scenario, server: str, folder: Path, seed: int, *, full
     }
 
 
-def _names(scenario: Scenario) -> set[str]:
-    """F-A1-refresh is found as F-A1 too."""
-    return {scenario.code, "-".join(scenario.code.split("-")[:2])}
+def names(scenario: Scenario) -> set[str]:
+    """F-A1-refresh is found as F-A1 too, and as F-A with its whole family."""
+    return {scenario.code, "-".join(scenario.code.split("-")[:2]), scenario.code[:3]}
 
 
 def _done(commit: str, *, short: bool) -> set[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -45,6 +46,8 @@ BODIES: dict[str, Any] = {
     "Universe": {"add": ["AAPL"]},
     "OwnTtl": {"ttl": "5m"},
     "Redrive": {"ids": [2**62]},
+    "OneCredential": {"credential": "nobody"},
+    "Take": {"force": False},
     "Link": {"token": "lw_0123456789abcdef_0123456789012345678901234567890"},
 }
 PARAMETERS = frozenset({"session", "id", "job_id", "type", "name", "key"})
@@ -205,9 +208,14 @@ def _body(operation: Mapping[str, Any]) -> str | None:
 
 @asynccontextmanager
 async def open_site(
-    scale: Scale, *, jwt_secret: str = "s" * 40, credential: str = "none", **settings: object
+    scale: Scale,
+    *,
+    jwt_secret: str = "s" * 40,
+    credential: str = "none",
+    descriptors_max: int | None = None,
+    **settings: object,
 ) -> AsyncIterator[Site]:
-    """A database with types, one fresh quote and jobs that nobody runs; a server process. Nobody asks too often, unless settings say otherwise."""
+    """A database with types, one fresh quote and jobs that nobody runs; a server process. Nobody asks too often, unless settings say otherwise. descriptors_max: the server's `ulimit -n`."""
     issuer = {"name": "idp", "issuer": ISSUER, "audience": AUDIENCE, "algorithm": "HS256", "key": f"env:{JWT_SECRET}"}
     async with open_fleet(scale) as fleet:
         await apply_types(fleet.dsn, Settings.model_validate({"database_url": fleet.dsn}))
@@ -226,9 +234,12 @@ async def open_site(
                 CREDENTIAL: credential,
                 **{f"LIVEWELL_{name.upper()}": str(value) for name, value in given.items()},
             }
-            server = ChildProcess(
-                ["-m", "livewell.cli", "serve", "--port", "0", "--json"], cwd=scale.folder, env=environment
-            )
+            command = ["-m", "livewell.cli", "serve", "--port", "0", "--json"]
+            if descriptors_max is None:
+                server = ChildProcess(command, cwd=scale.folder, env=environment)
+            else:  # exec: the process keeps its number
+                limited = ["-c", f'ulimit -n {descriptors_max} && exec "$@"', "sh", sys.executable, *command]
+                server = ChildProcess(limited, program="/bin/sh", cwd=scale.folder, env=environment)
             stack.enter_context(server)
             line = await asyncio.to_thread(server.wait_for, '"address"', START_SECONDS_MAX)
             site = Site(fleet, json.loads(line)["address"], server, made, jwt_secret)

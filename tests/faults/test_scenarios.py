@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.campaign import names
 from tests.faults.scenario import Scale, Scenario, scenarios
 
 # Each starts a market of its own, ten seconds and more: here a sample is enough, the campaign runs them all.
@@ -45,3 +46,11 @@ async def test_nothing_is_violated(
     print(findings.figures)
     assert findings.violations == []
     assert findings.fired > 0
+
+
+def test_a_family_is_asked_for_by_its_letter() -> None:
+    """`make faults ARGS="F-S"` runs F-S1 and all that follow."""
+    family = {scenario.code for scenario in scenarios() if "F-S" in names(scenario)}
+
+    assert {"F-S1", "F-S5"} <= family
+    assert all(code.startswith("F-S") for code in family)

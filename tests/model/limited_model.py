@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 
 LOST_MAX = 2
 FENCES = 16384
-WINDOW, PERMIT, BURST, RESERVE = 12, 1, 3, 0.5
+WINDOW, PERMIT, DEADLINE, BURST, RESERVE = 10, 1, 3, 3, 0.5  # a thousandth of the window divides a second
 STOP, BACKGROUND_STOP, ESTIMATE, SPAN = 950, 800, 100, 3600  # of a budget of 1000 in an hour
 FAILURES, SHARE, IN_ROW, BREAKER_SECONDS = 3, 0.5, 2, 60
 OPEN, OPEN_MAX, WALL = 20, 60, 300
+FIRST = 15  # seconds that keys that are not failing have to themselves
 
 
 @dataclass(slots=True)
@@ -47,6 +48,11 @@ class Job:
     @property
     def order(self) -> tuple[int, int, int]:
         return self.lane, self.rank, self.id
+
+    @property
+    def subject(self) -> str:
+        """What a breaker takes its failures for."""
+        return self.group or self.key or str(self.id)
 
 
 @dataclass(slots=True)
@@ -81,7 +87,8 @@ class Limiter:
     breaker: bool = False
     concurrency: int | None = None
     per_key: int | None = None
-    grants: list[tuple[int, int]] = field(default_factory=list)
+    flying: dict[int, int] = field(default_factory=dict)  # fence → when it has surely arrived
+    arrived: list[float] = field(default_factory=list)  # the same of calls that have ended
     paced_to: float = 0
     quiet_until: int = 0
     learnt: int | None = None
@@ -94,6 +101,10 @@ class Limiter:
     opened_fence: int = 0
     probe: int | None = None
     in_row: int = 0
+    failing: dict[str, int] = field(default_factory=dict)  # key → failures in a row; 0: good again
+    failed: dict[str, int] = field(default_factory=dict)  # key → when it last failed
+    turned: dict[str, int] = field(default_factory=dict)  # key → when it last turned from good to failing
+    failing_until: int = 0
     calls: dict[int, tuple[int, int]] = field(default_factory=dict)  # ten seconds → calls, failures
 
 
@@ -273,7 +284,7 @@ class LimitedModel:
         units = (math.inf, math.inf)
         if it.rate is not None:
             rate = min(it.rate, it.learnt or it.rate)
-            spent = sum(n for at, n in it.grants if at > self.now - WINDOW - 2 * PERMIT)
+            spent = sum(at > self.now - WINDOW for at in [*it.flying.values(), *it.arrived])
             ahead = max(it.paced_to - self.now, 0) * rate / WINDOW
             calls = max(min(rate - spent, math.floor(min(BURST, rate) - ahead + 1e-6)), 0)
             background = max(min(math.floor(rate * (1 - RESERVE)) - spent, calls), 0)
@@ -301,12 +312,31 @@ class LimitedModel:
         rooms = [min(most, n) for n in room.calls]
         if rooms[0] <= 0:
             return []
+        if queue.limited and self.limiter.state != "closed":
+            return self._probe(ready, rooms, room.units, empty=empty)
         suspects = [j for j in ready if j.lost][:1]
         if empty and suspects:
             taken = self._take(suspects, rooms, room.units)
             if taken:
                 return taken
         return self._take([j for j in ready if not j.lost], rooms, room.units)
+
+    def _probe(
+        self, ready: Sequence[Job], rooms: Sequence[int], units: tuple[float, float], *, empty: bool
+    ) -> list[int]:
+        """Half open: a key that is not failing; if there is none, and their time has come, the one that failed least, and longest ago."""
+        it, taken = self.limiter, list[int]()
+        for turn in range(5):
+            ready = [j for j in ready if j.state == "ready"]
+            good = [j for j in ready if not j.lost and not it.failing.get(j.subject, 0)]
+            bad = [j for j in ready if not j.lost or (empty and turn == 0)] if it.failing_until <= self.now else []
+            bad.sort(key=lambda j: (it.failing.get(j.subject, 0), it.failed.get(j.subject, 0), j.order))
+            chosen = good or bad[:1]
+            taken = self._take(chosen, rooms, units)
+            held = any(j.state == "held" for j in chosen)
+            if taken or not chosen or not (held or (empty and turn == 0)):
+                break
+        return taken
 
     def _take(self, candidates: Sequence[Job], rooms: Sequence[int], units: tuple[float, float]) -> list[int]:
         taken: list[int] = []
@@ -349,7 +379,7 @@ class LimitedModel:
         it = self.limiter
         if self.queues[name].limited:
             if it.rate is not None:
-                it.grants.append((self.now, len(got)))
+                it.flying |= {fence: self.now + PERMIT + DEADLINE for _, fence in got}
                 it.paced_to = max(it.paced_to, self.now) + len(got) * WINDOW / min(it.rate, it.learnt or it.rate)
             if it.state != "closed":
                 it.state, it.probe = "half_open", got[0][1]
@@ -364,7 +394,7 @@ class LimitedModel:
         """Where outcomes lead, all in one statement."""
         jobs = [self.jobs[end.job] for end in ends]
         self.charge([
-            (j.queue, j.fence, j.reserved if e.used is None else e.used, e.used is not None, e.ended)
+            (j.queue, j.fence, j.reserved if e.used is None else e.used, e.used is not None, e.ended, j.subject)
             for j, e in zip(jobs, ends, strict=True) if j.state == "running"
         ])  # fmt: skip
         gone: list[tuple[Job, str]] = []
@@ -470,31 +500,47 @@ class LimitedModel:
 
     # -- the limiter's books -----------------------------------------------------------------------------------------
 
-    def charge(self, runs: Sequence[tuple[str, int, int | None, bool, str | None]]) -> None:
-        """(queue, fence, units, measured, ended) of each run."""
+    def charge(self, runs: Sequence[tuple[str, int, int | None, bool, str | None, str]]) -> None:
+        """(queue, fence, units, measured, ended, key) of each run."""
         runs = sorted((run for run in runs if self.queues[run[0]].limited), key=lambda run: run[1])
         it = self.limiter
         if not runs:
             return
-        for _, fence, units, measured, _ in runs:
+        for _, fence, units, measured, ended, _ in runs:
+            if fence in it.flying:
+                answered = ended in ("ok", "data", "wall") or (ended == "ours" and measured and units == 0)
+                it.arrived.append(min(it.flying.pop(fence), self.now if answered else math.inf))
             if not measured and fence in it.settled:
                 continue  # a guess never replaces what is already charged
             it.usage[self.now // 3600 * 3600] += (units or 0) - it.settled.get(fence, 0)
             it.settled[fence] = units or 0
-        seen = [units for _, _, units, measured, _ in runs if measured and units]
+        seen = [units for _, _, units, measured, _, _ in runs if measured and units]
         if seen and it.budget:
             mean = sum(seen) / len(seen)
             it.estimate = mean if it.estimate is None else 0.9 * it.estimate + 0.1 * mean
-        ends = [(fence, ended) for _, fence, _, _, ended in runs if ended is not None]
+        ends = [(fence, ended, key) for _, fence, _, _, ended, key in runs if ended is not None]
         if ends and it.breaker:
-            self._book_calls(ends)
+            self._book_calls(self._mark(ends))
+
+    def _mark(self, ends: Sequence[tuple[int, str, str]]) -> list[tuple[int, str]]:
+        """A key that goes on failing says nothing new."""
+        it = self.limiter
+        for key in {key for _, ended, key in ends if ended == "ok"} & set(it.failing):
+            it.failing[key] = 0
+        news = set()
+        for key in {key for _, ended, key in ends if ended == "upstream"}:
+            if not it.failing.get(key, 0):
+                it.turned[key] = self.now
+                news.add(min(fence for fence, ended, other in ends if (ended, other) == ("upstream", key)))
+            it.failing[key], it.failed[key] = it.failing.get(key, 0) + 1, self.now
+        return [(fence, "known" if ended == "upstream" and fence not in news else ended) for fence, ended, _ in ends]
 
     def _book_calls(self, ends: Sequence[tuple[int, str]]) -> None:
         it = self.limiter
         if it.state != "closed":
             self._probed(dict(ends).get(it.probe or 0))
             return
-        ends = [(fence, ended) for fence, ended in ends if fence > it.opened_fence and ended != "ours"]
+        ends = [(fence, ended) for fence, ended in ends if fence > it.opened_fence and ended not in ("ours", "known")]
         if not ends:
             return
         for _, ended in ends:
@@ -507,21 +553,27 @@ class LimitedModel:
         recent = [n for since, n in it.calls.items() if since > self.now - BREAKER_SECONDS]
         calls, failures = sum(n for n, _ in recent), sum(n for _, n in recent)
         wall = any(ended == "wall" for _, ended in ends)
-        if wall or it.in_row >= IN_ROW or (failures >= FAILURES and failures >= SHARE * calls):
+        keys = sum(at > self.now - BREAKER_SECONDS for at in it.turned.values())
+        many = failures >= FAILURES and failures >= SHARE * calls and keys >= FAILURES
+        if wall or it.in_row >= IN_ROW or many:
             self._open(WALL if wall else OPEN, 1)
 
     def _probed(self, ended: str | None) -> None:
         it = self.limiter
         if ended in ("ok", "data"):
             it.state, it.open_until, it.probe, it.opened, it.in_row = "closed", None, None, 0, 0
-            it.opened_fence = self.newest
+            it.opened_fence, it.failing_until = self.newest, 0
             it.calls.clear()
         elif ended in ("upstream", "wall"):
             self._open(WALL if ended == "wall" else min(OPEN_MAX, OPEN * 2**it.opened), it.opened + 1)
         elif ended == "ours":
             it.probe = None
+        elif ended == "known":
+            it.probe, it.failing_until = None, self.now + min(OPEN_MAX, OPEN * 2**it.opened)
+            it.opened += 1
 
     def _open(self, seconds: int, opened: int) -> None:
         it = self.limiter
         it.state, it.open_until, it.opened = "open", self.now + seconds, opened
+        it.failing_until = it.open_until + min(FIRST, OPEN)
         it.probe, it.opened_fence = None, self.newest

@@ -10,6 +10,7 @@ import pytest
 from livewell import Settings
 from livewell.db.scratch import TestClock
 from livewell.operations.doctor import Finding, examine
+from tests.operations.told import check_told
 from tests.support.market import Market
 from tests.support.market import market as opened_market
 from tests.support.refresh_sql import RefreshSession
@@ -31,7 +32,10 @@ def doctor(livewell_dsn: str, livewell_settings: Settings) -> Examine:
     """What the doctor finds there, by word. The replaced clock is a change by hand, and he says so: schema_drift."""
 
     async def find() -> dict[str, Finding]:
-        return {finding.word: finding for finding in await examine(livewell_dsn, livewell_settings)}
+        found = await examine(livewell_dsn, livewell_settings)
+        for finding in found:
+            check_told(finding)
+        return {finding.word: finding for finding in found}
 
     return find
 

@@ -72,6 +72,30 @@ async def test_a_replica_is_named(livewell_server: str, livewell_dsn: str, livew
     assert (finding.word, "PRIMARY" in finding.command) == ("not_primary", True)
 
 
+async def test_a_worker_without_a_credential_is_named_alone(sick: RefreshSession, doctor: Examine) -> None:
+    """It says which variable of which upstream; the worker that has it is not named. It is gone when the worker has it too."""
+    lacking = working(sick, "refresh.fmp")
+    working(sick, "refresh.fmp")
+    sick.value("SELECT livewell.report_lacks(%s, '{fmp FMP_KEY}')", lacking)
+    found = (await doctor())["worker_without_credential"]
+    assert f"number {lacking}" in found.seen
+    assert "FMP_KEY" in found.command
+    sick.value("SELECT livewell.report_lacks(%s, '{}')", lacking)
+    assert "worker_without_credential" not in await doctor()
+
+
+async def test_somebody_who_hammers_at_the_gate_is_named(sick: RefreshSession, doctor: Examine) -> None:
+    """Refused in three minutes and more; a mistyped key, or a browser that connects ahead of need, is ordinary."""
+    for _ in range(3):
+        sick.rows("SELECT livewell.warn('gate', 'slow_body', '4821 in a minute, 4790 of them from one address')")
+        sick.rows("SELECT livewell.warn('gate', 'unknown_caller', '2 in a minute, 2 of them from one address')")
+    found = (await doctor())["hammered"]
+    assert found.subject == "slow_body"
+    assert "4821 in a minute" in found.seen
+    sick.advance(3600)
+    assert "hammered" not in await doctor()
+
+
 async def test_a_clock_that_is_off_is_named(sick: RefreshSession, doctor: Examine) -> None:
     """An hour ahead of this machine."""
     sick.advance(3600)
@@ -88,6 +112,28 @@ async def test_a_pooler_on_the_listen_address_is_named(livewell_dsn: str, livewe
         found = {finding.word: finding for finding in await examine(livewell_dsn, settings)}
     assert set(found) == {"listen_deaf", "schedule_late"}  # no worker is there, so nothing runs by the clock
     assert "LIVEWELL_LISTEN_URL" in found["listen_deaf"].command
+
+
+@pytest.mark.skipif(find_pgbouncer() is None, reason="pgbouncer is not installed")
+async def test_a_login_behind_a_pooler_with_the_wrong_settings_is_named_and_the_told_command_mends_it(
+    livewell_dsn: str, livewell_settings: Settings
+) -> None:
+    """A direct session sets what it needs; behind a transaction pooler only the login can (Q14). Seen failing on 0.5.0: the doctor had no finding session_setting."""
+    with psycopg.connect(livewell_dsn, autocommit=True) as admin:
+        admin.execute(f'ALTER DATABASE "{admin.info.dbname}" SET jit = on'.encode())
+    direct = {finding.word for finding in await examine(livewell_dsn, livewell_settings)}
+    with PgBouncer(livewell_dsn) as pooler:
+        settings = livewell_settings.model_copy(update={"listen_url": SecretStr(livewell_dsn)})
+        found = {finding.word: finding for finding in await examine(pooler.dsn, settings)}
+    assert "session_setting" not in direct
+    assert found["session_setting"].subject == "jit"
+    assert "SET jit = 'off'" in found["session_setting"].command
+    told = found["session_setting"].command.partition('psql -c "')[2].partition('", then')[0].replace('\\"', '"')
+    with psycopg.connect(livewell_dsn, autocommit=True) as admin:
+        admin.execute(told.replace(" SET ", f' IN DATABASE "{admin.info.dbname}" SET ').encode())
+    with PgBouncer(livewell_dsn) as pooler:
+        mended = {finding.word for finding in await examine(pooler.dsn, settings)}
+    assert "session_setting" not in mended
 
 
 async def test_a_schema_that_is_behind_is_named_and_nothing_else_is_asked(
@@ -269,7 +315,8 @@ async def test_a_schedule_whose_slots_pass_is_named(sick: RefreshSession, doctor
     sick.advance(661)
     sick.rows("SELECT livewell.record_pulse('schedule.loop', 'test', '1 minute', 1, 0)")
     found = (await doctor())["schedule_late"]
-    assert (found.subject, found.seen) == ("report", "Schedule report is late by 1 s.")
+    assert found.subject == "report"
+    assert found.seen.startswith("Schedule report is late by ")
     assert "livewell schedules run report" in found.command
 
 
@@ -405,7 +452,7 @@ async def test_an_open_breaker_is_named_with_until_when(sick: RefreshSession, do
     calls(sick, worker, 1, "retry", ended="upstream", delay_seconds=0)
     found = (await doctor())["breaker_open"]
     assert found.subject == "tight"
-    assert "is open until" in found.seen
+    assert "is open, calls are stopped until" in found.seen
     assert "3 of 3 calls failed" in found.seen
 
 

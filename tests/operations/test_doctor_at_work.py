@@ -66,6 +66,10 @@ async def test_what_an_upstream_refuses_is_named(
             assert "fmp" in found[word]["command"]
             code, out, _ = await livewell(livewell_settings, "doctor")
             assert (code, found[word]["command"] in out) == (1, True)
+            # Names and counts are no secrets: it said "upstream_credential: ***" and "the credential: *** times".
+            assert f"{word}: quote" in out
+            assert "***" not in out
+            assert found[word]["seen"] in out
 
 
 async def test_the_screen_shows_what_is_fresh_and_what_waits(market: Market, livewell_settings: Settings) -> None:

@@ -3,12 +3,17 @@
 import pytest
 
 from livewell.errors import CallFailed
-from livewell.outbound import Outbound
+from livewell.outbound import Outbound, Share
 from livewell.testing import Call, FakeUpstream
 from livewell.testing.processes import eventually_async
 
 BODY_BYTES_MAX = 100_000
 LOCAL = ("127.0.0.1", "localhost")
+
+
+def about(*subjects: str, family: str = "quote") -> Share:
+    """A call that may share its connection with others of its family."""
+    return Share(family, frozenset(subjects))
 
 
 async def failure(outbound: Outbound, url: str, body_bytes_max: int = BODY_BYTES_MAX) -> CallFailed:

@@ -8,7 +8,7 @@ import pytest
 from livewell.errors import InvalidOption, LivewellError
 from livewell.outbound import Outbound
 from livewell.testing import FakeUpstream
-from tests.outbound.hostile import HostileServer, Visit, answering
+from tests.outbound.hostile import HostileServer, answering
 from tests.outbound.support import BODY_BYTES_MAX, LOCAL, ended, failure
 
 
@@ -47,14 +47,6 @@ async def test_every_status_is_an_answer(outbound: Outbound, upstream: FakeUpstr
     answer = await outbound.get(f"{upstream.url}/quote?symbol=A", body_bytes_max=BODY_BYTES_MAX)
 
     assert (answer.status, answer.headers["retry-after"], answer.headers["etag"]) == (status, "3", '"a"')
-
-
-async def test_connections_are_kept_and_used_again(outbound: Outbound, upstream: FakeUpstream) -> None:
-    """Ten calls one after another share a connection."""
-    for _ in range(10):
-        await outbound.get(f"{upstream.url}/quote?symbol=A", body_bytes_max=BODY_BYTES_MAX)
-
-    assert {call.connection for call in upstream.log.read()} == {1}
 
 
 @pytest.mark.parametrize("data", [zlib.compress(b'[{"a":1}]'), zlib.compress(b'[{"a":1}]')[2:-4]], ids=["zlib", "raw"])
@@ -171,33 +163,3 @@ async def test_nobody_there_is_a_failed_connection_and_nothing_was_sent(outbound
     failed = await failure(outbound, f"http://127.0.0.1:{port}/")
 
     assert (failed.reason, failed.sent, failed.wire_bytes) == ("connection", False, 0)
-
-
-async def test_an_answer_nobody_asked_for_is_never_taken_for_the_next_one(outbound: Outbound) -> None:
-    """A server out of step sends a second answer; the next call is made on a new connection (seen to fail with the check removed)."""
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n%s"
-
-    async def serve(visit: Visit) -> None:
-        if await visit.request():
-            await visit.send(answer % b"first", pause_seconds=0.05)
-            await visit.send(answer % b"wrong")
-            server.sent.set()
-            if await visit.request():
-                await visit.send(answer % b"right")
-
-    async with HostileServer(serve) as server:
-        first = await outbound.get(server.url, body_bytes_max=100)
-        await server.sent.wait()
-        second = await outbound.get(server.url, body_bytes_max=100)
-
-    assert (first.body, second.body, server.connections) == (b"first", b"first", 2)
-
-
-async def test_a_connection_that_the_server_closed_is_passed_over(outbound: Outbound) -> None:
-    """Fifty calls in a row to a server that promises to keep the connection and does not: none fails."""
-    async with HostileServer(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")) as server:
-        for number in range(1, 51):
-            await outbound.get(server.url, body_bytes_max=100)
-            await server.closed(number)
-
-    assert (len(server.requests), server.connections) == (50, 50)

@@ -13,7 +13,7 @@ from livewell.errors import CallFailed, PermitLate
 from livewell.outbound import Outbound
 from livewell.testing import FakeUpstream
 from tests.outbound.hostile import HostileServer, Visit
-from tests.outbound.support import BODY_BYTES_MAX, ended, failure
+from tests.outbound.support import BODY_BYTES_MAX, about, ended, failure
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"
 
@@ -55,11 +55,11 @@ async def test_a_dropped_request_is_not_sent_again(outbound: Outbound, serve: ob
     for session in outbound._sessions.values():
         session._retry_connection = switch
     async with HostileServer(serve) as server:  # type: ignore[arg-type]  # one of the two above
-        await outbound.get(server.url, body_bytes_max=10, before_write=spend)
+        await outbound.get(server.url, body_bytes_max=10, before_write=spend, share=about("A"))
         with pytest.raises(CallFailed) as caught:
-            await outbound.get(server.url, body_bytes_max=10, before_write=spend)
+            await outbound.get(server.url, body_bytes_max=10, before_write=spend, share=about("B"))
 
-    assert (caught.value.reason, caught.value.sent) == ("connection", True)
+    assert (caught.value.reason, caught.value.sent, caught.value.alone) == ("connection", True, False)
     assert (permits, len(server.requests)) == (2, 2)
 
 
@@ -74,15 +74,20 @@ async def test_every_way_to_drop_a_call_is_one_request(outbound: Outbound, upstr
         nonlocal permits
         permits += 1
 
-    async def call() -> None:
+    async def call(key: str) -> None:
         try:
-            await outbound.get(f"{upstream.url}/quote?symbol=A", body_bytes_max=BODY_BYTES_MAX, before_write=spend)
+            await outbound.get(
+                f"{upstream.url}/quote?symbol={key}",
+                body_bytes_max=BODY_BYTES_MAX,
+                before_write=spend,
+                share=about(key),
+            )
         except CallFailed:
             return
 
-    await asyncio.gather(*(call() for _ in range(20)))
+    await asyncio.gather(*(call(f"A{number}") for number in range(20)))
     await upstream.behave(fault=fault, cut_at_bytes=5)
-    await asyncio.gather(*(call() for _ in range(20)))
+    await asyncio.gather(*(call(f"B{number}") for number in range(20)))
 
     assert len(await ended(upstream, 40)) == permits == 40
 
@@ -96,13 +101,15 @@ async def test_a_permit_that_is_refused_sends_nothing(
 ) -> None:
     """Whatever it raises comes out as it is, and the upstream never sees a request."""
     if kept:
-        await outbound.get(f"{upstream.url}/quote?symbol=A", body_bytes_max=BODY_BYTES_MAX)
+        await outbound.get(f"{upstream.url}/quote?symbol=A", body_bytes_max=BODY_BYTES_MAX, share=about("A"))
 
     def refuse() -> None:
         raise error
 
     with pytest.raises(type(error)) as caught:
-        await outbound.get(f"{upstream.url}/quote?symbol=B", body_bytes_max=BODY_BYTES_MAX, before_write=refuse)
+        await outbound.get(
+            f"{upstream.url}/quote?symbol=B", body_bytes_max=BODY_BYTES_MAX, before_write=refuse, share=about("B")
+        )
     assert caught.value is error
 
     await outbound.get(f"{upstream.url}/quote?symbol=C", body_bytes_max=BODY_BYTES_MAX)

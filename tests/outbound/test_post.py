@@ -53,8 +53,8 @@ async def test_nobody_there_means_that_nothing_was_sent(outbound: Outbound) -> N
     assert (await refusal(outbound, f"http://127.0.0.1:{free_port()}/")).sent is False
 
 
-async def test_a_dropped_connection_is_not_used_for_a_second_try(outbound: Outbound, receiver: Receiver) -> None:
-    """A kept connection that dies under a POST: one request each, twenty times."""
+async def test_a_dropped_post_is_not_tried_a_second_time(outbound: Outbound, receiver: Receiver) -> None:
+    """A connection that dies under a POST: one request each, twenty times."""
     for _ in range(20):
         receiver.answer = always(204)
         await outbound.post(receiver.url, b"a", body_bytes_max=10)

@@ -29,18 +29,18 @@ def migrate_together(dsns: list[str]) -> list[MigrationReport]:
     processes = [context.Process(target=_one, args=(dsn, barrier, answers)) for dsn in dsns]
     for process in processes:
         process.start()
-    reports = [answers.get(timeout=120) for _ in processes]
+    reports = [answers.get(timeout=600) for _ in processes]
     for process in processes:
-        process.join(30)
+        process.join(300)
     failures = [report for report in reports if isinstance(report, str)]
     assert failures == []
     return reports
 
 
 def _one(dsn: str, barrier: Any, answers: Any) -> None:
-    barrier.wait(60)
+    barrier.wait(300)
     try:
-        answers.put(migrate(dsn))
+        answers.put(migrate(dsn, wait_seconds=300))
     except Exception as error:  # noqa: BLE001  the parent asserts that there was none
         answers.put(f"{type(error).__name__}: {error}")
 
@@ -74,6 +74,7 @@ def test_ten_databases_of_one_new_cluster_are_migrated_at_once(bare: str) -> Non
 def test_sessions_that_make_the_roles_at_once_do_not_collide(bare: str) -> None:
     """Roles belong to the cluster, and no advisory lock reaches across its databases. (Proven without the retries: 23505 on the settings.)"""
     sessions = 8
+    settings_each = 3  # two timeouts and jit
     barrier = threading.Barrier(sessions)
 
     def make_roles() -> None:
@@ -87,7 +88,7 @@ def test_sessions_that_make_the_roles_at_once_do_not_collide(bare: str) -> None:
                 made.result(90)
         with psycopg.connect(bare) as connection:
             settings = "SELECT count(*), min(cardinality(setconfig)) FROM pg_db_role_setting WHERE setrole = ANY (%s::regrole[])"
-            assert connection.execute(settings, (list(ROLES),)).fetchall() == [(len(ROLES), 2)]
+            assert connection.execute(settings, (list(ROLES),)).fetchall() == [(len(ROLES), settings_each)]
             for role in ROLES:
                 connection.execute(forget.format(role))
 
@@ -102,7 +103,9 @@ def test_nobody_waits_behind_a_migration_that_waits(fresh_dsn: str, tmp_path: Pa
         Path(livewell.__file__).parent, tmp_path / "package", ignore=shutil.ignore_patterns("*.py", "__pycache__")
     )
     alter = "ALTER TABLE livewell.warning ADD COLUMN extra bigint;"
-    (tmp_path / "package" / "db" / "sql" / "003_alter.sql").write_text(alter)
+    folder = tmp_path / "package" / "db" / "sql"
+    name = f"{len(list(folder.glob('[0-9]*.sql'))) + 1:03d}_alter.sql"
+    (folder / name).write_text(alter)
     bundle = Bundle.load(tmp_path / "package")
     waits: list[float] = []
     done = threading.Event()
@@ -127,10 +130,10 @@ def test_nobody_waits_behind_a_migration_that_waits(fresh_dsn: str, tmp_path: Pa
         done.set()
         probing.result(30)
 
-    assert report.applied[0] == "db/003_alter.sql"
+    assert report.applied[0] == f"db/{name}"
     assert report.attempts > 3
     assert max(waits) > 0.05, "the migration never stood in the way, so this proved nothing"
-    assert max(waits) < 1, "100 ms, and room for a busy machine"
+    assert max(waits) < 4, "100 ms, and room for a busy machine; with 5 s it would be more"
 
 
 def until(connection: psycopg.Connection[Any], *, waiting: bool) -> None:

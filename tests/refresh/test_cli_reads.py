@@ -41,6 +41,17 @@ async def test_get_waits_for_the_refresh_and_prints_it(market: Market, livewell_
         assert (code, out.split()[:2]) == (1, ["verdict", "missing"])
 
 
+async def test_get_says_why_it_cannot_be_refreshed_and_until_when(market: Market, livewell_settings: Settings) -> None:
+    """X5: exit code 1, without waiting."""
+    await market.scalar(
+        "UPDATE livewell.limiter_credential SET quiet_until = livewell.now() + interval '10 minutes' RETURNING 1"
+    )
+    code, out, _ = await livewell(livewell_settings, "get", "quote", "AAPL", "--wait", "290s")
+
+    assert code == 1
+    assert "the upstream asked for silence; ask again in" in out
+
+
 async def test_watch_prints_a_line_for_every_change(market: Market, livewell_settings: Settings) -> None:
     """First what there is, then what the refresh brought."""
     async with market.working():

@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from livewell.apps.market.simulator.log import read_events
 from livewell.db.scratch import TestClock
@@ -86,6 +87,20 @@ async def test_story_3_a_plans_wall_is_not_taken_for_an_empty_account(market: Ma
         assert (await market.app.get("quote", "AAPL", wait="20s")).verdict == "fresh"
     assert await market.scalar("SELECT max(open_until) FROM livewell.limiter_credential") is None
     assert await market.scalar("SELECT count(*) FROM livewell.warning WHERE what = 'quote: entitlement_key'") == 1
+
+
+async def test_a_refused_refresh_is_told_in_the_log_with_what_was_seen(market: Market) -> None:
+    """Key, reason and what the upstream answered, one bad key beside a good one. R23; seen failing on 0.5.0: no line "refresh refused" was logged."""
+    await market.simulator.turn(locked_symbols=["TSLA"])
+    with capture_logs() as lines:
+        async with market.working():
+            await market.app.get("quote", "TSLA", wait="20s")
+            await market.app.get("quote", "AAPL", wait="20s")
+    told = [line for line in lines if line["event"] == "refresh refused"]
+    assert {(line["type"], line["key"], line["reason"]) for line in told} == {("quote", "TSLA", "entitlement_key")}
+    assert "402" in told[0]["seen"] or "plan" in told[0]["seen"]
+    assert len(told) <= 5
+    assert not [line for line in lines if line["event"].startswith("job failed")]
 
 
 async def test_story_4_reading_an_old_value_does_not_make_it_fresh(

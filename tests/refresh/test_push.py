@@ -16,7 +16,9 @@ from livewell import Settings
 from livewell.db import Database, scratch
 from livewell.errors import InvalidOption
 from livewell.queue.nudge import Nudger
-from livewell.refresh.push import CHANGED, Follower, Hub
+from livewell.refresh.elapsed import clock
+from livewell.refresh.follower import Follower
+from livewell.refresh.push import CHANGED, Hub
 from livewell.refresh.shown import Key, Shown
 from tests.support.store_sql import StoreSession
 
@@ -29,6 +31,10 @@ VALUES ('quote', %(key)s, 'api', 1, 1, livewell.now() - %(late)s * interval '1 s
 ON CONFLICT (data_type, key) DO UPDATE
 SET version = l.version + 1, status_version = l.status_version + 1, status_at = excluded.status_at, fetched_at = excluded.fetched_at, checked_at = excluded.checked_at, source_at = excluded.source_at
 """
+
+
+def value_of(shown: Shown) -> Any:
+    return None if shown.text is None else orjson.loads(shown.text)
 
 
 class Stage:
@@ -52,7 +58,7 @@ class Stage:
             while any(has.get(key, -1) != price for key, price in wanted.items()):
                 for shown in await follower.take():
                     seen.append(shown)
-                    value = shown.reading().value
+                    value = value_of(shown)
                     has[shown.key] = None if value is None else value["price"]
         return seen
 
@@ -124,7 +130,7 @@ async def test_a_store_between_register_and_snapshot_is_not_missed(stage: Stage)
     Broken once: with the cursor taken after the read and no look back, the follower kept the old price.
     """
     stage.store("AAPL", 1)
-    gate = Gate(stage.database, "read_states")
+    gate = Gate(stage.database, "read_readings")
     gate.armed = True
     follower = stage.hub.follow([AAPL])
     await gate.reached.wait()
@@ -221,7 +227,7 @@ async def test_a_verdict_turns_by_time_alone(livewell_settings: Settings) -> Non
             while not seen or seen[-1].verdict != "stale":
                 seen += await follower.take()
 
-    assert [(shown.verdict, shown.version, shown.reading().value) for shown in seen] == [
+    assert [(shown.verdict, shown.version, value_of(shown)) for shown in seen] == [
         ("fresh", 1, {"price": 1}),
         ("stale", 1, {"price": 1}),
     ]
@@ -235,7 +241,7 @@ async def test_a_key_that_is_left_and_followed_again_while_it_is_read_keeps_its_
     stage.store("AAPL", 1)
     first = stage.hub.follow([AAPL])
     await stage.prices(first, {"AAPL": 1})
-    gate = Gate(stage.database, "read_states")
+    gate = Gate(stage.database, "read_readings")
     gate.armed = True
     stage.session.rows("UPDATE livewell.ledger SET status_version = status_version + 1, status_at = livewell.now()")
     await gate.reached.wait()
@@ -245,7 +251,7 @@ async def test_a_key_that_is_left_and_followed_again_while_it_is_read_keeps_its_
 
     seen = await stage.prices(second, {"AAPL": 1})
 
-    assert {shown.reading().value["price"] for shown in seen} == {1}
+    assert {value_of(shown)["price"] for shown in seen} == {1}
 
 
 async def test_a_key_of_a_type_that_is_gone_is_missing(stage: Stage) -> None:
@@ -282,7 +288,7 @@ async def test_a_slow_follower_gets_the_latest_and_no_backlog(stage: Stage) -> N
 
     [shown] = await slow.take()
 
-    assert (shown.version, shown.reading().value) == (20, {"price": 20})
+    assert (shown.version, value_of(shown)) == (20, {"price": 20})
 
 
 async def test_a_key_is_read_and_serialised_once_for_all_its_followers(stage: Stage) -> None:
@@ -298,7 +304,7 @@ async def test_a_key_is_read_and_serialised_once_for_all_its_followers(stage: St
 
     assert stage.hub.reads == reads + 1
     assert len({id(shown) for shown in states}) == 2
-    assert len({id(shown.document(value=True)) for shown in states}) == 2
+    assert len({id(shown.body(value=True, numbers="number")) for shown in states}) == 2
 
 
 async def test_at_rest_nothing_is_read(stage: Stage) -> None:
@@ -320,7 +326,7 @@ async def test_at_rest_nothing_is_read(stage: Stage) -> None:
 
 
 async def test_keys_come_and_go_with_their_followers(livewell_settings: Settings) -> None:
-    """What nobody follows is not told, what is added later comes with its state; beyond the bound it is refused, and nothing has changed."""
+    """What nobody follows is not told, what is added later comes with its state; beyond the bound it is left out or refused, and nothing has changed."""
     async with staged(livewell_settings, watched_keys_max=2) as stage:
         stage.store("AAPL", 1)
         stage.store("MSFT", 2)
@@ -328,8 +334,9 @@ async def test_keys_come_and_go_with_their_followers(livewell_settings: Settings
         await stage.prices(follower, {"AAPL": 1})
         stage.hub.extend(follower, [MSFT])
         await stage.prices(follower, {"MSFT": 2})
+        assert stage.hub.extend(follower, [("quote", "IBM")]) == [("quote", "IBM")]
         with pytest.raises(InvalidOption, match="LIVEWELL_WATCHED_KEYS_MAX"):
-            stage.hub.extend(follower, [("quote", "IBM")])
+            stage.hub.follow([AAPL, ("quote", "IBM")])
         stage.hub.reduce(follower, [AAPL])
         stage.store("AAPL", 3)
         stage.store("MSFT", 4)
@@ -390,3 +397,44 @@ async def test_values_beyond_the_bound_are_let_go_and_read_again_for_who_comes(l
         stage.hub.unfollow(first)
         stage.hub.unfollow(second)
         assert stage.hub._known.bytes == 0
+
+
+# -- nothing stays fresh while the database is away (R22) ------------------------------------------------------------------
+
+
+async def test_a_verdict_turns_by_itself_while_the_database_says_nothing(livewell_settings: Settings) -> None:
+    """X1, R22: frozen in the middle of a read. Everybody who follows is told that it is stale, the value stays, and afterwards they hear what is true.
+
+    Seen failing: followers were told nothing until the database answered, and whoever came meanwhile was given "fresh" from memory.
+    """
+    async with staged(livewell_settings) as stage:
+        stage.session.connection.execute("UPDATE livewell.data_type SET ttl = interval '1 second' WHERE name = 'quote'")
+        stage.store("AAPL", 1)
+        follower = stage.hub.follow([AAPL])
+        [fresh] = await stage.prices(follower, {"AAPL": 1})
+        gate = Gate(stage.database, "read_readings")
+        gate.armed = True
+        await gate.reached.wait()  # it reads again when the verdict turns, and is not answered
+
+        async with asyncio.timeout(5):
+            [turned] = await follower.take()
+        [seen_later] = await stage.hub.follow([AAPL]).take()
+        gate.open.set()
+        stage.store("AAPL", 2)
+        [back] = await stage.prices(follower, {"AAPL": 2})
+
+    assert (fresh.verdict, turned.verdict, seen_later.verdict, back.verdict) == ("fresh", "stale", "stale", "fresh")
+    assert (turned.version, value_of(turned), turned.stale_at) == (fresh.version, {"price": 1}, None)
+
+
+async def test_an_answer_that_was_held_up_is_not_the_fresher_for_it(stage: Stage) -> None:
+    """R22: counted from before the database was asked. Broken once: counted from the answer, which a frozen connection had kept for long, it was fresh for as long again."""
+    stage.store("AAPL", 1)
+    [shown] = await stage.prices(stage.hub.follow([AAPL]), {"AAPL": 1})
+    row = ("fresh", None, None, None, 1, 1, None, None, "{}", shown.stale_at, 60.0, 0.0)
+
+    held = Shown(AAPL, row, asked_at=clock() - 61)
+
+    assert (held.now().verdict, shown.now().verdict) == ("stale", "fresh")
+    assert orjson.loads(held.now().document())["fresh_for_seconds"] is None
+    assert 0 < orjson.loads(shown.document())["fresh_for_seconds"] <= 60

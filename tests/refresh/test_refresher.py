@@ -8,6 +8,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from livewell import Settings
 from livewell.db import Database
+from livewell.limits import Walls
 from livewell.outbound import Outbound
 from livewell.queue.nudge import Nudger
 from livewell.refresh.refresher import Refresher
@@ -24,7 +25,9 @@ async def test_a_database_that_is_away_at_the_start_is_waited_out(
         database = Database(road, livewell_settings)
         await database.open()
         nudger = Nudger(database)
-        refresher = Refresher(database, nudger, outbound=Outbound.from_settings(livewell_settings), transforms={})
+        refresher = Refresher(
+            database, nudger, outbound=Outbound.from_settings(livewell_settings), transforms={}, walls=Walls()
+        )
         await database.call("SELECT 1")  # the pool has a connection, which will break
         proxy.reset_after(0, resets_max=2)
         running = asyncio.create_task(refresher.run())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import pytest
 
 from livewell import Settings
 from livewell.refresh.sessions import SESSIONS, Sessions, Viewing
+from livewell.shares import Client
 from livewell.testing.processes import eventually_async
 from tests.refresh.test_push import Gate, Stage, staged
 
@@ -29,7 +31,7 @@ class Server:
         async def so() -> bool:
             return {key for _, key in viewing.follower.keys} == set(keys)
 
-        await eventually_async(so, timeout=5, what=f"it follows {keys}")
+        await eventually_async(so, timeout=60, what=f"it follows {keys}")
 
 
 @pytest.fixture
@@ -70,6 +72,26 @@ async def test_types_that_may_not_be_seen_are_not_followed(server: Server) -> No
     assert viewing.follower.keys == set()
 
 
+async def test_a_capped_key_of_a_type_that_was_taken_away_is_not_followed_when_there_is_room(
+    livewell_settings: Settings,
+) -> None:
+    """Rights come before room, also before the subscriptions are read again.
+
+    Seen failing: what was capped stayed so, and was followed with the room that the forbidden keys left.
+    """
+    async with staged(livewell_settings, poll_seconds=3600, client_keys_max=1) as stage:
+        server = Server(stage, Sessions(stage.database, stage.hub))
+        viewing = await server.sessions.open(server.opened("AAPL", "MSFT"), "ann", client=Client("ann"))
+        assert viewing is not None
+        assert (len(viewing.follower.keys), len(viewing.capped)) == (1, 1)
+
+        server.sessions.allow(viewing, lambda kind: kind != "quote")
+        server.sessions._fill()
+
+        assert (viewing.follower.keys, viewing.capped) == (set(), {})
+        await server.sessions.stop()
+
+
 async def test_a_change_through_another_server_is_found_at_the_poll_interval(server: Server) -> None:
     """No nudge, no touch: subs_version alone tells.
 
@@ -86,8 +108,8 @@ async def test_a_change_through_another_server_is_found_at_the_poll_interval(ser
 
 
 async def test_a_nudge_and_a_touch_are_faster_than_the_poll_interval(livewell_settings: Settings) -> None:
-    """Thirty seconds would pass otherwise."""
-    async with staged(livewell_settings, poll_seconds=30) as stage:
+    """An hour would pass otherwise."""
+    async with staged(livewell_settings, poll_seconds=3600) as stage:
         server = Server(stage, Sessions(stage.database, stage.hub))
         session = server.opened("AAPL")
         viewing = await server.sessions.open(session, "ann")
@@ -110,7 +132,7 @@ async def test_a_session_that_is_closed_elsewhere_ends(server: Server) -> None:
 
     server.stage.session.close_session(str(session), "ann")
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not viewing.ended:
             await viewing.follower.take()
 
@@ -120,12 +142,12 @@ async def test_a_change_while_it_is_opened_is_not_missed(livewell_settings: Sett
 
     Broken once: with the session made known only after it was read, the touch was dropped.
     """
-    async with staged(livewell_settings, poll_seconds=30) as stage:
+    async with staged(livewell_settings, poll_seconds=3600) as stage:
         server = Server(stage, Sessions(stage.database, stage.hub))
         await server.sessions.open(server.opened("IBM"), "ann")
         await asyncio.sleep(0.5)  # it listens, and what it makes of that is over
         session = server.opened("AAPL")
-        gate = Gate(server.stage.database, "session_keys")
+        gate = Gate(server.stage.database, "keys_of_sessions")
         gate.armed = True
         opening = asyncio.create_task(server.sessions.open(session, "ann"))
         await gate.reached.wait()
@@ -140,22 +162,36 @@ async def test_a_change_while_it_is_opened_is_not_missed(livewell_settings: Sett
         await server.sessions.stop()
 
 
-async def test_a_crowd_that_comes_at_once_is_a_few_queries(server: Server) -> None:
-    """The first is asked for at once, the others share the next questions, ten in each; somebody else's among them is refused alone."""
+async def test_a_crowd_that_comes_at_once_is_a_few_queries(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All share a few questions, ten in each; somebody else's among them is refused alone.
+
+    Questions of the poll interval are not counted: on a busy machine it comes round while the crowd is still opening.
+    """
     mine = [server.opened("AAPL", user="ann") for _ in range(100)]
     theirs = server.opened("AAPL", user="eve")
-    before = server.sessions.queries
+    asked: list[int] = []
+    read = server.sessions._read
+
+    async def counted(sessions: list[uuid.UUID], users: list[str | None], known: list[int]) -> object:
+        if set(known) == {-1}:  # nobody has read them before
+            asked.append(len(sessions))
+        return await read(sessions, users, known)
+
+    monkeypatch.setattr(server.sessions, "_read", counted)
 
     viewings = await asyncio.gather(*(server.sessions.open(one, "ann") for one in [*mine, theirs, mine[0]]))
 
-    assert server.sessions.queries - before <= 12
+    assert (sum(asked), max(asked)) == (101, 10)
+    assert len(asked) <= 12
     assert [viewing is None for viewing in viewings] == [False] * 100 + [True, False]
 
 
 async def test_at_rest_all_sessions_cost_one_query_each_poll_interval(server: Server) -> None:
+    """However long a busy machine takes for the second: what counts is queries for each interval that passed."""
     viewings = [await server.sessions.open(server.opened("AAPL"), "ann") for _ in range(20)]
-    before = server.sessions.queries
+    before, begun = server.sessions.queries, time.monotonic()
     await asyncio.sleep(1)
+    intervals = (time.monotonic() - begun) / 0.3
 
     assert None not in viewings
-    assert 1 <= server.sessions.queries - before <= 5
+    assert 1 <= server.sessions.queries - before <= intervals + 2

@@ -19,7 +19,10 @@ async def test_a_fresh_value_comes_with_its_provenance(market: Web) -> None:
     assert (body["type"], body["key"], body["verdict"], body["demand"]) == ("quote", "AAPL", "fresh", "none")
     assert body["value"]["price"] == 231.40
     assert body["source_at"].endswith("Z")
-    assert set(body) == {"type", "key", "verdict", "source_at", "fetched_at", "checked_at", "version", "status_version", "reason", "value", "demand"}  # fmt: skip
+    assert body["stale_at"] > body["checked_at"]
+    assert 0 < body["fresh_for_seconds"] <= 60
+    assert body["age_seconds"] >= 0
+    assert set(body) == {"type", "key", "verdict", "source_at", "fetched_at", "checked_at", "stale_at", "fresh_for_seconds", "age_seconds", "version", "status_version", "reason", "value", "demand"}  # fmt: skip
 
 
 async def test_a_key_that_nobody_knew_is_missing_and_asked_for(market: Web) -> None:
@@ -40,6 +43,31 @@ async def test_a_refresh_is_accepted_whatever_the_age(market: Web) -> None:
         (202, {"demand": "waiting"}),
     ]
     assert market.rows("SELECT count(*) FROM livewell.job") == [(1,)]
+
+
+async def test_what_cannot_be_fetched_now_is_throttled(market: Web) -> None:
+    """X5, R11: nothing stored: 503 with Retry-After; a stored value is given with its true verdict, the reason and the time; nothing is queued, and nobody waits for what cannot come."""
+    market.rows(
+        "UPDATE livewell.limiter_credential SET quiet_until = livewell.now() + interval '10 minutes' RETURNING 1"
+    )
+    client = market.as_key()
+
+    cold = await client.get("/v1/data/quote/MSFT", params={"wait": "30s"})
+    known = await client.get("/v1/data/quote/AAPL", params={"max_age": "0s", "wait": "30s"})
+    asked = await client.post("/v1/data/quote/AAPL/refresh")
+
+    assert [answer.status_code for answer in (cold, known, asked)] == [503, 200, 503]
+    assert cold.json()["type"] == "/problems/throttled"
+    body = known.json()
+    assert (body["value"]["price"], body["verdict"], body["demand"], body["throttled"]) == (
+        231.40,
+        "fresh",
+        "throttled",
+        "upstream",
+    )
+    assert body["retry_at"] > body["checked_at"]
+    assert all(500 < int(answer.headers["Retry-After"]) <= 600 for answer in (cold, known, asked))
+    assert market.rows("SELECT count(*) FROM livewell.job") == [(0,)]
 
 
 async def test_waiting_ends_when_the_value_comes(market: Web) -> None:

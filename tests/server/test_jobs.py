@@ -49,6 +49,11 @@ async def test_dead_letters_get_another_life(mail: Web) -> None:
     client = mail.as_key("operate")
 
     assert [row["id"] for row in (await client.get("/v1/dead?queue=mail")).json()["items"]] == [192]
+    [letter] = (await client.get("/v1/dead", params={"task": "welcome"})).json()["items"]
+    assert letter["task"] == "welcome"
+    assert "kind" not in letter
+    assert (await client.get("/v1/dead", params={"task": "other"})).json()["items"] == []
+    assert (await client.post("/v1/dead/redrive", json={"kind": "welcome"})).status_code == 400
     assert (await client.post("/v1/dead/redrive", json={})).status_code == 400
     assert (await client.post("/v1/dead/redrive", json={"ids": [192]})).json() == {"redriven": 1, "kept": 0}
 

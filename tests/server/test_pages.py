@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from livewell.server.pages import CSP, shelf
+from livewell.settings import Settings
 from livewell.web import STATIC
 from tests.support.http import Web
 
@@ -98,6 +100,36 @@ async def test_nothing_else_is_served(web: Web, address: str) -> None:
     answer = await web.client.get(address.format(shelf().fingerprint))
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("address", ["/nowhere", "/v1/data/nosuch/AAPL", "/v1/nowhere", "/static/x/y"])
+async def test_nothing_here_is_a_page_for_people_and_a_document_for_programs(web: Web, address: str) -> None:
+    """The same 404, whatever is not there. In 0.5.0 a person got raw JSON."""
+    client = web.as_key()
+    person = await client.get(
+        address, headers={"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    )
+    assert (person.status_code, person.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert person.headers["cache-control"] == "no-store"
+    assert set(person.headers["content-security-policy"].split("; ")) == SPECIFIED
+    assert "There is nothing here." in person.text
+    for accept in ("*/*", "application/json", "application/json, text/html", ""):
+        program = await client.get(address, headers={"Accept": accept})
+        assert (program.status_code, program.headers["content-type"]) == (404, "application/problem+json")
+    posted = await client.post("/v1/queues/nothing/pause", headers={"Accept": "text/html"})
+    assert posted.headers["content-type"] == "application/problem+json"
+
+
+async def test_the_way_in_names_a_folder_only_to_whoever_is_here(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the embedded Postgres the command names its folder; behind a proxy, or on another database, it is the command alone."""
+    monkeypatch.setattr(web.state, "settings", Settings(database_url=None, data_dir=Path("/srv/live well")))
+    here = (await web.client.get("/login/how")).json()
+    assert here["command"] == "LIVEWELL_DATA_DIR='/srv/live well' livewell keys login"
+    assert here["login_seconds"] == 43_200
+    for name in ("Forwarded", "X-Forwarded-For", "Via"):
+        there = await web.client.get("/login/how", headers={name: "203.0.113.7"})
+        assert there.json()["command"] == "livewell keys login"
+        assert there.headers["cache-control"] == "no-store"
 
 
 async def test_a_page_takes_no_other_method(web: Web) -> None:

@@ -17,7 +17,7 @@ from tests.support.http import Web
         ("jobs/abc", '"abc" is not allowed as id.', "path.id", "a whole number"),
         ("jobs?queue=" + "q" * 201, "This is not allowed as queue.", "query.queue", "at most 200 characters"),
         ("data/quote/AAPL?max_age=soon", '"soon" is not allowed as max_age.', "query.max_age", '0 to 400 days, as "30s", "5m", "2h", "1d" or a number of seconds'),
-        ("data/quote/AAPL?wait=1h", '"1h" is not allowed as wait.', "query.wait", '0 to 30 seconds, as "30s", "5m", "2h", "1d" or a number of seconds'),
+        ("data/quote/AAPL?wait=1h", '"1h" is not allowed as wait.', "query.wait", '0 to 30 seconds, as "250ms", "2s", "30s" or a number of seconds'),
     ],
 )  # fmt: skip
 async def test_a_wrong_value_is_repeated_beside_what_is_allowed(
@@ -50,8 +50,8 @@ async def test_what_stood_in_a_body_is_not_repeated(web: Web, body: dict[str, ob
 @pytest.mark.parametrize(
     ("path", "detail", "allowed"),
     [
-        ("data/quote/AAPL?maxage=1s", '"maxage" is not known here.', "max_age, wait"),
-        ("data/quote/AAPL?max_age=1s&" + "x" * 30 + "=1", "A parameter is not known here.", "max_age, wait"),
+        ("data/quote/AAPL?maxage=1s", '"maxage" is not known here.', "max_age, numbers, wait"),
+        ("data/quote/AAPL?max_age=1s&" + "x" * 30 + "=1", "A parameter is not known here.", "max_age, numbers, wait"),
         ("types/quote?fresh=1", '"fresh" is not known here.', "no parameters"),
     ],
 )
@@ -75,6 +75,17 @@ async def test_a_wrong_method_is_told_all_right_ones(web: Web) -> None:
     told = answer.json()
     assert (answer.status_code, told["detail"]) == (405, "POST is not a method of this address.")
     assert told["allowed"] == answer.headers["allow"] == "PUT, DELETE"
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("refresh", "POST"), ("why", "GET"), ("with/slashes", "GET")],
+)
+async def test_a_wrong_method_is_told_what_is_documented(web: Web, path: str, allowed: str) -> None:
+    """L13: a key may hold anything, but "…/refresh" is an address of its own."""
+    answer = await web.as_key("view", "subscribe").delete(f"/v1/data/quote/AAPL/{path}")
+
+    assert (answer.status_code, answer.headers["allow"], answer.json()["allowed"]) == (405, allowed, allowed)
 
 
 async def test_a_name_or_an_origin_that_is_not_ours_is_told_what_would_be(web: Web) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import subprocess
 import sys
 import time
@@ -104,9 +106,9 @@ def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_up_serves_on_the_embedded_postgres_and_its_link_logs_in_once(
     environment: dict[str, str], tmp_path: Path, own_folder: Path
 ) -> None:
-    """Logins of the roles are made by us, with passwords that only the owner of the folder reads."""
+    """Logins of the roles are made by us, with passwords that only the owner of the folder reads. L11: they can fill the disk by neither temporary tables nor large objects (in 0.5.0 an attacker made both)."""
     del environment["DATABASE_URL"]
-    child, said = started({**environment, "LIVEWELL_DATA_DIR": str(own_folder)}, tmp_path, "up")
+    child, said = started({**environment, "LIVEWELL_DATA_DIR": str(own_folder)}, tmp_path, "up", "--print-link")
     try:
         token = said["login"].partition("#")[2]
         with httpx2.Client(base_url=said["address"]) as browser:
@@ -114,20 +116,26 @@ def test_up_serves_on_the_embedded_postgres_and_its_link_logs_in_once(
             assert browser.get("/v1/queues").status_code == 200
             assert browser.post("/v1/login", json={"token": token}).status_code == 401
         assert (own_folder / "logins.json").stat().st_mode & 0o077 == 0
-        with pytest.raises(Exception, match="permission denied"):
-            _as_api(own_folder)
+        for forbidden in (
+            "SELECT * FROM livewell.api_key",
+            "CREATE TEMP TABLE t ()",
+            "SELECT lo_from_bytea(0, 'x')",
+            "SELECT lo_creat(-1)",
+        ):
+            with pytest.raises(Exception, match="permission denied"):
+                _as_api(own_folder, forbidden)
     finally:
         assert ended(child) == 0
 
 
-def _as_api(folder: Path) -> None:
-    """Read a table as the role that requests run as."""
+def _as_api(folder: Path, query: str) -> None:
+    """Do something as the role that requests run as."""
     import psycopg  # noqa: PLC0415 - only here
 
     server = embedded.status(folder)
     assert server is not None
     with psycopg.connect(embedded.logins(server, ["livewell_api"])["livewell_api"]) as connection:
-        connection.execute("SELECT * FROM livewell.api_key")
+        connection.execute(query.encode())
 
 
 @pytest.mark.parametrize(
@@ -138,6 +146,9 @@ def _as_api(folder: Path) -> None:
         (["--expires", "never"], "allowed are seconds"),
         (["--expires", "0s"], "more than 0"),
         (["--type", "no type"], "names of types"),
+        (["--type", "quote", "--scope", "view,operate"], "bound to types cannot operate"),
+        (["--sessions-max", "5"], "for public keys"),
+        (["--public", "--sessions-max", "0"], "1 to 1,000,000"),
     ],
 )
 def test_a_wrong_key_is_refused_in_words(
@@ -146,7 +157,7 @@ def test_a_wrong_key_is_refused_in_words(
     """And none is made."""
     done = livewell(environment, tmp_path, "keys", "create", "x", *arguments)
 
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert told in done.stderr
 
 
@@ -159,3 +170,32 @@ def test_a_port_in_use_is_said(environment: dict[str, str], tmp_path: Path) -> N
 
     assert done.returncode == 2
     assert "--port" in done.stderr
+
+
+def test_a_login_link_is_for_a_person_and_not_for_a_log(
+    environment: dict[str, str], tmp_path: Path, own_folder: Path
+) -> None:
+    """L8: into a pipe goes the command that makes one, to a terminal the link."""
+    del environment["DATABASE_URL"]
+    environment["LIVEWELL_DATA_DIR"] = str(own_folder)
+    child, said = started(environment, tmp_path, "up")
+    try:
+        assert said["login"] is None
+    finally:
+        ended(child)  # it speaks before its worker listens to signals, so its code is not looked at
+
+    command = [sys.executable, "-m", "livewell.cli", "serve", "--port", "0"]
+    child = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    lines = [child.stdout.readline(), child.stdout.readline()]
+    assert ended(child) == 0
+    address = lines[0].split()[1]
+    assert lines[1] == f"log in   with a link from: livewell keys login --address {address}\n"
+
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=theirs, text=True)
+    os.close(theirs)
+    with os.fdopen(ours, encoding="utf-8") as terminal:
+        lines = [terminal.readline(), terminal.readline()]
+        assert ended(child) == 0
+    assert re.fullmatch(rf"log in   {lines[0].split()[1]}/login#\S+", lines[1].strip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from livewell import measures
 from livewell.settings import Settings
 from livewell.testing.events import EventStream
 from livewell.testing.processes import eventually_async
@@ -130,6 +132,9 @@ async def test_a_stream_gives_everything_then_ready_then_changes(web: Web, store
         "source_at",
         "fetched_at",
         "checked_at",
+        "stale_at",
+        "fresh_for_seconds",
+        "age_seconds",
         "version",
         "status_version",
         "reason",
@@ -324,6 +329,27 @@ async def test_a_stream_needs_both_scopes(web: Web, store: StoreSession) -> None
     viewer = await Viewer.come(web, "subscribe")
     async with await viewer.stream() as stream:
         assert stream.status == 403
+
+
+async def test_how_full_the_server_is_is_a_metric(
+    livewell_dsn: str, server_logins: Logins, server_settings: Settings, store: StoreSession
+) -> None:
+    """R23, X10: connections, streams and keys, each beside its bound; a key that does not fit is counted."""
+    bounds = {"connections_max": 50, "streams_max": 7, "watched_keys_max": 2}
+    before = measures.CAPPED.values.get((), 0)
+    async with served(livewell_dsn, server_logins, server_settings, **bounds) as web:
+        viewer = await Viewer.come(web)
+        await viewer.subscribe("AAPL", "MSFT", "GOOG")
+        async with await viewer.stream() as stream:
+            await stream.next("capped")
+            async with web.as_key("operate") as client:
+                page = (await client.get("/v1/metrics")).text
+
+    held = dict(re.findall(r"^livewell_process_held(\S+) (\S+)$", page, re.MULTILINE))
+    assert (held['{what="streams"}'], held['_max{what="streams"}']) == ("1.0", "7.0")
+    assert (held['{what="keys"}'], held['_max{what="keys"}']) == ("2.0", "2.0")
+    assert 2 <= float(held['{what="connections"}']) <= float(held['_max{what="connections"}']) == 50
+    assert f"livewell_process_capped_total {before + 1:.1f}" in page
 
 
 async def test_streams_are_bounded_per_user_and_per_process(

@@ -35,9 +35,10 @@ def logins(dsn: str) -> Iterator[dict[str, tuple[str, str]]]:
                     sql.Identifier(name), sql.Literal(password), sql.Identifier(role)
                 )
             )
-        try:
-            yield made
-        finally:
+    try:
+        yield made
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as admin:  # another one: a test may have killed the server meanwhile
             for name, _ in made.values():
                 admin.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(name)))
 
@@ -58,6 +59,8 @@ class Web:
         self.state = state
         self.base = base
         self.application: Any = None  # the guarded application, where there is no socket
+        self.guard: Any = None  # the same, where there is one
+        self.server: Any = None  # that listens there
         self._transport = transport
         self.client = self.client_with({})
 
@@ -110,10 +113,13 @@ async def listening(dsn: str, made: dict[str, tuple[str, str]], settings: Settin
     """With a socket, for streams and for what only shows on the wire."""
     async with State(addresses(dsn, made), settings) as state:
         bound = bind("127.0.0.1", 0)
-        server = HttpServer(guarded(create_app(state)), state, bound)
+        guard = guarded(create_app(state))
+        server = HttpServer(guard, state, bound)
         running = asyncio.create_task(server.run())
         try:
-            yield Web(dsn, state, None, address_of(bound))
+            web = Web(dsn, state, None, address_of(bound))
+            web.guard, web.server = guard, server
+            yield web
         finally:
             server.stop()
             await running

@@ -18,7 +18,7 @@ from livewell.refresh.apply import apply
 from livewell.refresh.document import read_file
 from tests.support import canary
 
-CREDENTIAL = "LIVEWELL_TEST_FMP_KEY"  # a name that Settings leaves alone
+CREDENTIAL = "FMP_TEST_KEY"
 HOST = "127.0.0.1"
 
 UPSTREAM = """

@@ -82,6 +82,7 @@ class QueueSession(AbstractContextManager["QueueSession"]):
             "queue",
             "warning",
             "limiter_grant",
+            "limiter_flight",
             "limiter_usage",
             "limiter_calls",
             "usage_settled",

@@ -13,6 +13,7 @@ from tests.support.queue_sql import QueueSession, Row
 TABLES = (
     "subscription",
     "viewer_session",
+    "session_share",
     "viewer",
     "universe",
     "ledger",

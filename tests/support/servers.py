@@ -28,7 +28,9 @@ def cluster() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="livewell-cluster-"))
     folder.chmod(0o755)
     try:
-        yield embedded.start(folder / "server", parameters={"fsync": "off", "max_connections": "200"}).dsn
+        yield embedded.start(
+            folder / "server", parameters={"fsync": "off", "max_connections": "200"}, wait_seconds=300
+        ).dsn
     finally:
         embedded.stop(folder / "server", mode="immediate")
         shutil.rmtree(folder)

@@ -13,7 +13,7 @@ HOST = "127.0.0.1"
 
 async def apply_types(dsn: str, settings: Settings) -> None:
     """The types quote and profile, and quote again under the name secret_quote."""
-    upstream = UPSTREAM.format(url="http://127.0.0.1:9", credential="LIVEWELL_TEST_FMP_KEY", limits="")
+    upstream = UPSTREAM.format(url="http://127.0.0.1:9", credential="FMP_TEST_KEY", limits="")
     database = Database(dsn, settings)
     await database.open()
     try:

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from livewell.refresh.plan import UpstreamPlan, plan, serve
 from livewell.refresh.plan_facts import BudgetFacts, Facts, Group, TypeFacts, UpstreamFacts, walks_per_day
-from livewell.refresh.planner import Plan, advice_words, document, quantity, span
+from livewell.refresh.planner import Plan, advice_words, document, not_fresh_words, quantity, span
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 QUOTE = TypeFacts("quote", "api", 60.0, bytes_per_key=1000.0)
@@ -46,6 +46,23 @@ def test_with_half_the_calls_half_is_fresh_and_all_calls_are_used() -> None:
     assert found.freshness.age_seconds == pytest.approx(60, rel=0.01)
     assert found.calls == pytest.approx(1.0)
     assert found.short
+
+
+def test_a_plan_says_why_not_everything_can_be_fresh() -> None:
+    """ "74 % can be fresh" beside 13 of 58 calls needed was a riddle: 26 % of the keys failed. The parts are all that is missing."""
+    found = planned(group(74), group(20, state="failing"), group(6, state="stopped"), calls=100.0)
+    assert not found.short
+    assert [why for why, _ in found.not_fresh] == ["failing", "stopped", "calls"]
+    assert sum(share for _, share in found.not_fresh) == pytest.approx(1 - found.freshness.share_fresh)
+    assert (
+        not_fresh_words(found)
+        == "20 % fail, and are asked again later (livewell doctor names them); 6 % are paused or parked"
+    )
+
+
+def test_a_limit_that_is_too_low_is_named_as_the_reason() -> None:
+    """And not that calls take time."""
+    assert not_fresh_words(planned(group(120))) == "50 % wait for the call limit"
 
 
 def test_those_with_more_viewers_are_served_first() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from livewell.logs import hide
 from livewell.redact import MASK, REDACT_CHARS_MAX, URL_CHARS_MAX, mask_url, redact
 
 # Every secret holds this, so that finding it is never an accident of the words around it.
@@ -172,6 +173,34 @@ def test_everyday_lines_are_unchanged(text: str) -> None:
 def test_harmless_parameters_beside_a_key_stay_readable() -> None:
     """In a query string a secret ends at the ampersand."""
     assert redact("GET /v1?apikey=abc123&symbol=AAPL") == "GET /v1?apikey=***&symbol=AAPL"
+
+
+def test_counts_after_a_secrets_name_stay_readable() -> None:
+    """R25: "did not accept the credential: *** times" hid a number that is the whole message. A number alone is still hidden."""
+    assert redact("did not accept the credential: 1,234 times for type fx") == (
+        "did not accept the credential: 1,234 times for type fx"
+    )
+    assert redact("password: 1234") == "password: ***"
+    assert redact("password: 1234times") == "password: ***"
+
+
+@pytest.mark.parametrize("name", ["FMP_API_KEY", "MYFX_KEY", "main", "second-account", ""])
+def test_the_name_of_a_credential_stays_readable(name: str) -> None:
+    """`--json` showed "credential": "***" where the table showed the variable's name."""
+    assert hide({"limiters": [{"credential": name}], "credentials": [name]}) == {
+        "limiters": [{"credential": name}],
+        "credentials": [name],
+    }
+
+
+@pytest.mark.parametrize(
+    "secret", ["hunter2", "s3cr3t", "AKIAZQ7CANARYEXAMPLE", "JBSWY3DPEHPK3PXP", "lw_abcdefgh", "a b", "A" * 300, 17]
+)
+def test_a_credential_that_is_no_name_is_hidden(secret: object) -> None:
+    """Only what has the form of a name is believed to be one, and only under `credential`."""
+    assert hide({"credential": secret}) == {"credential": MASK}
+    assert hide({"credentials": [secret, "FMP_API_KEY"]}) == {"credentials": [MASK, "FMP_API_KEY"]}
+    assert hide({"api_key": "FMP_API_KEY", "password": "main"}) == {"api_key": MASK, "password": MASK}
 
 
 def test_an_address_after_a_harmless_one_is_still_hidden() -> None:

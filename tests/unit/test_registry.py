@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from livewell.apps.market import TYPES
 from livewell.errors import UnknownType
 from livewell.refresh import document as documents
+from livewell.refresh.definition import TypeDefinition
 from livewell.refresh.registry import Registry
-from tests.support.refresh_types import QUOTE, UPSTREAM, changed
+from livewell.refresh.twins import has_twin
+from tests.support.refresh_types import PRICES, QUOTE, UPSTREAM, changed
 
 
 class Tables:
@@ -101,3 +106,37 @@ async def test_a_row_that_cannot_be_read_does_not_hide_the_others() -> None:
     tables.put("data_type", "broken", 2, changed(QUOTE, type={"name": "broken"}))
     assert (await registry.type("broken")).version == 2
     assert registry.unreadable == {}
+
+
+async def test_a_type_whose_answers_another_type_could_give_has_a_twin() -> None:
+    """Both repeat the key, neither says its type; a change of either is seen, and other types are not affected (R14)."""
+    tables, clock = Tables(), Clock()
+    registry = Registry(tables.call, look_seconds=2, clock=clock)
+    await registry.type("quote")
+    assert not registry.has_twin("quote")
+
+    tables.put("data_type", "late_quote", 1, changed(QUOTE, type={"name": "late_quote"}))
+    tables.put("data_type", "prices", 1, PRICES)
+    clock.now += 3
+    await registry.type("quote")
+    assert {name: registry.has_twin(name) for name in registry.types} == {
+        "quote": True,
+        "late_quote": True,
+        "prices": False,
+    }
+
+    del tables.rows["data_type"]["late_quote"]
+    clock.now += 3
+    await registry.type("quote")
+    assert not registry.has_twin("quote")
+
+
+def test_no_shipped_type_has_a_twin() -> None:
+    """The types of the market keep sharing connections."""
+    shipped = [
+        documents.read(tomllib.loads(path.read_text(), parse_float=Decimal), path.name) for path in TYPES.glob("*.toml")
+    ]
+    types = [one for one in shipped if isinstance(one, TypeDefinition)]
+
+    assert len(types) == 8
+    assert [one.name for one in types if has_twin(one, types)] == []

@@ -204,7 +204,7 @@ class TestARefusal:
             ("LIVEWELL_LEASE_SECOND", "Did you mean LIVEWELL_LEASE_SECONDS?"),
             ("LIVEWELL_DATABSE_URL", "Did you mean LIVEWELL_DATABASE_URL?"),
             ("livewell_lease_seconds", "Did you mean LIVEWELL_LEASE_SECONDS?"),
-            ("LIVEWELL_XYZZY_QUUX_FROBNICATE_ZQ", "All settings: docs/reference/settings.md"),
+            ("LIVEWELL_XYZZY_QUUX_FROBNICATE_ZQ", "All settings: livewell docs reference/settings"),
         ],
     )
     def test_of_an_unknown_variable_suggests_the_nearest(

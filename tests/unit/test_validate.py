@@ -50,7 +50,7 @@ def test_a_good_answer_is_valid() -> None:
     found = judge(f"[{ROW}]")
 
     assert isinstance(found, Valid)
-    assert found.rows == [{"price": "231.4", "volume": "41237893", "name": "Apple Inc.", "timestamp": 1784750401}]
+    assert found.rows == [{"price": "231.40", "volume": "41237893", "name": "Apple Inc.", "timestamp": 1784750401}]
     assert found.source_at == datetime(2026, 7, 22, 20, 0, 1, tzinfo=UTC)
     assert found.added_fields == ()
 
@@ -394,3 +394,11 @@ def test_each_type_takes_its_own_values_only(column: dict[str, Any], value: Any,
     found = judge(body, definition=definition)
 
     assert (found.rows[0]["extra"] if isinstance(found, Valid) else reason(found)) == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_not_json(encoding: str) -> None:
+    """Every other byte is NUL (R14): 0.5.0 said that it was cut off."""
+    [found] = validate(QUOTES, ["A"], batch("A").encode(encoding), content_type=None, now=NOW).values()
+    assert isinstance(found, Rejected)
+    assert found.reason is Reason.NOT_JSON

@@ -73,15 +73,48 @@ def test_what_was_watched_is_watched_still(old: str) -> None:
         )
 
 
+def test_a_session_of_somebody_anonymous_goes_on_under_the_hash_of_its_id(livewell_server: str) -> None:
+    """L4: its client has the id, the tables have not; a server of the version before may go on with it, too."""
+    session = "22222222-2222-4222-8222-222222222222"
+    with new_database(livewell_server) as dsn, QueueSession(dsn) as queue:
+        install("0.5.0", dsn)
+        queue.rows("SELECT livewell.open_session(%s, NULL)", session)
+        queue.rows("SELECT livewell.subscribe(%s, NULL, '{quote}', '{AAPL}')", session)
+        migrate(dsn)
+
+        assert [queue.value("SELECT livewell.heartbeat_session(%s, %s)", session, who) for who in (None, "public:K@x", "eve")] == ["alive", "alive", "unknown"]  # fmt: skip
+        assert queue.rows("SELECT session::text, user_id, keys FROM livewell.session_keys(ARRAY[%s]::uuid[], '{-1}')", session) == [(session, f"session:{session}", ["AAPL"])]  # fmt: skip
+        assert queue.value("SELECT count(*) FROM (SELECT v::text FROM livewell.viewer v UNION ALL SELECT s::text FROM livewell.viewer_session s UNION ALL SELECT b::text FROM livewell.subscription b) x (told) WHERE told ~ '2222-4222|1111-4111'") == 0  # fmt: skip
+        assert queue.value("SELECT livewell.close_session(%s, NULL)", session) == "closed"
+        assert queue.value("SELECT count(*) FROM livewell.viewer WHERE user_id LIKE 'session:%%' AND subscriptions > 0") == 0  # fmt: skip
+
+
+def test_a_key_that_is_bound_to_types_operates_no_more(livewell_server: str) -> None:
+    """M2: it loses the scope, and one that had no other is revoked; a key of all types keeps it. Each can be used and revoked afterwards."""
+    made = "SELECT livewell.create_key(%s, decode(repeat('00', 32), 'hex'), 'key', 'x', %s, %s, false, NULL)"
+    with new_database(livewell_server) as dsn, QueueSession(dsn) as queue:
+        install("0.5.0", dsn)
+        for name, scopes, types in (
+            ("OperatesOnly", ["operate"], ["quote"]),
+            ("SeesAndOperates", ["view", "operate"], ["quote"]),
+            ("OfEverything", ["operate", "view"], None),
+        ):
+            queue.rows(made, name, scopes, types)
+        migrate(dsn)
+
+        found = {name: queue.rows("SELECT scopes FROM livewell.find_api_key(%s)", name) for name in ("OperatesOnly", "SeesAndOperates", "OfEverything")}  # fmt: skip
+        assert found == {"OperatesOnly": [], "SeesAndOperates": [(["view"],)], "OfEverything": [(["operate", "view"],)]}
+        for name in found:
+            queue.rows("SELECT livewell.touch_key(%s), livewell.revoke_key(%s)", name, name)
+
+
 def test_a_key_opens_still_and_what_was_revoked_does_not(old: str) -> None:
-    """From the version on that has them."""
+    """From the version on that has them; what is bound to types operates no more (M2)."""
     with QueueSession(old) as queue:
         if not queue.value("SELECT to_regclass('livewell.api_key') IS NOT NULL"):
             pytest.skip("a version before keys")
         migrate(old)
-        assert queue.rows("SELECT scopes, types FROM livewell.find_key('KeyOfAMachine')") == [
-            (["view", "operate"], ["quote"])
-        ]
+        assert queue.rows("SELECT scopes, types FROM livewell.find_key('KeyOfAMachine')") == [(["view"], ["quote"])]
         assert queue.rows("SELECT scopes FROM livewell.find_key('LoginOfAnn')") == []
 
 
@@ -97,6 +130,10 @@ def test_what_ran_then_is_finished_now(old: str) -> None:
         assert [claim.id for claim in queue.claim(1)] == [65, 64]
         assert queue.redrive([68]) == (1, 0)
         queue.declare(group_limit=1)  # the same call as before, with more to say
+
+
+# In its schema for the version before it, and never called by its own code.
+NOT_CALLED_BEFORE = {"read_changes", "read_states"}
 
 
 def test_what_the_version_before_calls_is_there_still(livewell_server: str) -> None:
@@ -116,4 +153,42 @@ def test_what_the_version_before_calls_is_there_still(livewell_server: str) -> N
     ]
 
     assert len(before) > 100
-    assert gone == []
+    assert {name for name, _ in gone} == NOT_CALLED_BEFORE
+
+
+def test_runs_and_alerts_are_there_still(old: str) -> None:
+    """From the version on that has them: a run that was under way, and an alert that had fired."""
+    with QueueSession(old) as queue:
+        if not queue.value("SELECT to_regclass('livewell.alert') IS NOT NULL"):
+            pytest.skip("a version before alerts")
+        kept = """
+            SELECT (SELECT count(*) FROM livewell.schedule), (SELECT count(*) FROM livewell.run WHERE state = 'running'), (SELECT count(*) FROM livewell.alert WHERE state = 'fired')
+        """
+        assert queue.rows(kept) == [(1, 1, 1)]
+        migrate(old)
+        assert queue.rows(kept) == [(1, 1, 1)]
+
+
+def test_jobs_that_the_table_refuses_now_stop_nobody(livewell_server: str) -> None:
+    """Contract 8: 0.5.0 accepted any lane, priority and payload by plain INSERT. They are brought within the bounds; one that cannot be is a dead letter, and good jobs beside them are claimed."""
+    with new_database(livewell_server) as dsn, QueueSession(dsn) as queue:
+        install("0.5.0", dsn)
+        queue.rows(
+            """
+            INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, queue, kind, lane, priority, payload)
+            SELECT n, n, now(), now(), 'ready', 1, 'mixed', 'work', CASE n WHEN 9001 THEN -1 ELSE 1 END, CASE n WHEN 9002 THEN 30000 ELSE 0 END,
+                   CASE n WHEN 9003 THEN to_jsonb((SELECT string_agg(md5(g::text), '') FROM generate_series(1, 10000) AS g)) ELSE '{}' END
+            FROM generate_series(9000, 9003) AS n
+            """
+        )
+        migrate(dsn)
+
+        assert queue.rows("SELECT id, lane, priority FROM livewell.job WHERE queue = 'mixed' ORDER BY id") == [
+            (9000, 1, 0),
+            (9001, 0, 0),
+            (9002, 1, 100),
+        ]
+        assert queue.rows("SELECT reason FROM livewell.dead_job WHERE id = 9003") == [("payload",)]
+        queue.declare("mixed")
+        claimed = queue.claim(queue.register(queues=["mixed"]), queues=["mixed"])
+        assert {claim.id for claim in claimed} == {9000, 9001, 9002}

@@ -84,6 +84,26 @@ async def test_a_subscription_becomes_a_job_without_waiting_for_the_next_turn(
     assert [(one.answer, one.verdict, one.wanted) for one in watched] == [("subscribed", "missing", True)]
 
 
+async def test_what_nobody_wants_any_more_is_ended(
+    rows: RefreshSession, livewell_settings: Settings, livewell_dsn: str
+) -> None:
+    """H1. No worker took it, and its viewer has gone."""
+    TestClock(livewell_dsn)
+    session = rows.open()
+    rows.subscribe(session, "AAPL")
+    rows.dispatch()
+    assert rows.jobs() == [("quote:AAPL",)]
+    rows.rows("DELETE FROM livewell.singleton")
+    rows.close_session(session)
+    rows.advance(11)
+    async with opened(livewell_settings) as (database, nudger):
+        dispatcher = Dispatcher(database, nudger, holder="test", poll_seconds=0.05)
+        async with running(dispatcher):
+            await until(lambda: not rows.jobs())
+
+    assert dispatcher.counts["dropped"] == 1
+
+
 async def test_viewers_in_python_give_typed_answers(rows: RefreshSession, livewell_settings: Settings) -> None:
     """Unknown sessions are a value; keys that do not fit their pattern are answered so, in their place."""
     async with opened(livewell_settings) as (database, nudger):

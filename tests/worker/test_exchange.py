@@ -52,7 +52,7 @@ async def drain_while_looked_at(bench: Bench, count: Count, monkeypatch: pytest.
     async with bench.working(slots=20) as worker:
         workers.append(worker)
         await count.enqueue_many([{"n": n} for n in range(JOBS)])
-        await eventually_async(lambda: worker.finished >= JOBS and not worker.holding.all, timeout=30)
+        await eventually_async(lambda: worker.finished >= JOBS and not worker.holding.all, timeout=120)
         while looking:
             await asyncio.gather(*looking)
     return looks, handed_back
@@ -163,6 +163,6 @@ async def test_a_claim_is_for_half_of_the_places(
     monkeypatch.setattr(Pace, "ahead", lambda *_: 1000)
     await count.enqueue_many([{"n": n} for n in range(JOBS)])
     async with bench.working(slots=20) as worker:
-        await eventually_async(lambda: worker.finished >= JOBS, timeout=30)
+        await eventually_async(lambda: worker.finished >= JOBS, timeout=120)
     assert max(wanted) == 510
     assert set(runs.values()) == {1}

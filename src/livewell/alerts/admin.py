@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from livewell.db import Database
+from livewell.db import Database, acts
 from livewell.errors import AlertNotFound, InvalidOption
 
 Record = dict[str, Any]
 STATES = ("armed", "fired", "cooling", "all")
+
+_ENABLE = acts.audited("livewell.enable_channel(%s)")
 
 
 class AlertAdmin:
@@ -47,7 +49,7 @@ class AlertAdmin:
 
     async def enable(self, channel: str) -> None:
         """Let a channel send again whose receiver was gone, or wanted silence."""
-        if not (await self._database.call("SELECT livewell.enable_channel(%s)", (channel,)))[0][0]:
+        if not (await self._database.call(_ENABLE, (channel, *acts.line("alerts.enable", channel))))[0][0]:
             names = [row["name"] for row in await self.channels()]
             raise AlertNotFound(f"channel {channel!r} is not known; there are: {', '.join(names) or 'none'}")
 

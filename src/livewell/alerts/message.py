@@ -43,7 +43,7 @@ class Message:
     @property
     def text(self) -> str:
         """What it is about, and where to read on."""
-        return f"{self.summary}\nWhat to do: docs/operations/alerts/{self.rule}.md"
+        return f"{self.summary}\nWhat to do: livewell docs operations/alerts/{self.rule}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
@@ -23,16 +26,26 @@ def with_app(act: Callable[[Livewell], Awaitable[T]]) -> T:
     """Run something on an open app that declares no tasks: looking needs none."""
     from livewell import logs  # noqa: PLC0415 - heavy
     from livewell.app import Livewell  # noqa: PLC0415 - heavy
+    from livewell.db.acts import act_as  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
 
     settings = Settings.load()
     logs.configure(settings)
 
     async def run() -> T:
+        act_as(f"cli:{_user()}@{socket.gethostname()}")
         async with Livewell(settings) as app:
             return await act(app)
 
     return asyncio.run(run())
+
+
+def _user() -> str:
+    """Who sits here, for the audit; a container may have no name for its user."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 async def database_now(app: Livewell) -> datetime:

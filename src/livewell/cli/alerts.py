@@ -15,11 +15,13 @@ from livewell.cli.output import (
     Column,
     age,
     number,
+    place_by_id,
     print_facts,
     print_json,
     print_table,
     say_more,
 )
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -66,7 +68,7 @@ def list_alerts(*, state: str | None, limit: int, after: int, as_json: bool) -> 
     ]
     columns += [Column("told"), Column("summary", elastic=True)]
     print_table(columns, (_cells(row, now) for row in rows), empty="Nothing is wrong: no alert is fired.")
-    say_more(rows, limit)
+    say_more(rows, limit, place_by_id)
 
 
 @alerts.command("show")
@@ -90,14 +92,14 @@ def show(*, alert_id: int, as_json: bool) -> None:
             "state": record["state"],
             "summary": record["summary"],
             "fired": f"{age(record['fired_at'], now)}; {number(record['firings'])} times in all",
-            "what to do": f"docs/operations/alerts/{record['rule']}.md",
+            "what to do": f"livewell docs operations/alerts/{record['rule']}",
         }
     )
     for firing in record["firings_shown"]:
         ended = f", armed again {age(firing['ended_at'], now)}" if firing["ended_at"] else ""
-        click.echo(f"\nfired {age(firing['fired_at'], now)}{ended}")
+        echo(f"\nfired {age(firing['fired_at'], now)}{ended}")
         for line in _told(firing["told"], now):
-            click.echo(f"  {line}")
+            echo(f"  {line}")
 
 
 @alerts.command("channels")
@@ -117,7 +119,7 @@ def channels(*, as_json: bool) -> None:
     print_table(
         columns,
         ([row["name"], row["kind"], row["source"], f"P0 to {row['level']}", _channel_state(row, now)] for row in rows),
-        empty="No channel has been used yet: name them in alert_channels, see docs/howto/alerts.md.",
+        empty="No channel has been used yet: name them in alert_channels, see livewell docs howto/alerts.",
     )
 
 
@@ -131,7 +133,7 @@ def enable(*, channel: str, as_json: bool) -> None:
         await app.alerts.enable(channel)
 
     with_app(act)
-    print_json({"channel": channel, "enabled": True}) if as_json else click.echo(f"Channel {channel} is enabled.")
+    print_json({"channel": channel, "enabled": True}) if as_json else echo(f"Channel {channel} is enabled.")
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:

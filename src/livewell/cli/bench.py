@@ -13,6 +13,7 @@ import click
 
 from livewell.cli.command import Group
 from livewell.cli.output import AS_JSON, Column, print_json, print_table
+from livewell.cli.terminal import echo
 from livewell.errors import ConfigurationError, LivewellError
 
 
@@ -56,7 +57,7 @@ def queue(
     sizes = _module("bench.sizes").Sizes().scaled(scale)
     document = module.run(
         pairs=pairs,
-        say=lambda line: click.echo(line, err=True),
+        say=lambda line: echo(line, err=True),
         lines=_chosen("line", lines, module.LINE_NAMES),
         peers=_chosen("peer", peers, module.PEER_NAMES),
         sizes=replace(sizes, jobs=jobs) if jobs else sizes,
@@ -136,7 +137,7 @@ def _measure(
     _end_as_by_ctrl_c()
     document = module.run(
         pairs=pairs,
-        say=lambda line: click.echo(line, err=True),
+        say=lambda line: echo(line, err=True),
         lines=_chosen("line", lines, module.LINE_NAMES),
         sizes=replace(module.Sizes().scaled(scale), **changes),
     )
@@ -145,7 +146,7 @@ def _measure(
         return
     _print_table(module.table(document))
     for told in module.stages(document):
-        click.echo(told)
+        echo(told)
 
 
 def _end_as_by_ctrl_c() -> None:
@@ -167,10 +168,10 @@ def _print(document: dict[str, Any], rows: list[list[str]]) -> None:
         ("calls_per_job", "SQL calls per job"),
     ):
         if name in drained:
-            click.echo(f"{words}: {drained[name]:,.4g}")
-    click.echo(f"The worker's SQL alone, in a bare loop: {document['limit']['jobs_per_second']:,.0f} jobs/s")
+            echo(f"{words}: {drained[name]:,.4g}")
+    echo(f"The worker's SQL alone, in a bare loop: {document['limit']['jobs_per_second']:,.0f} jobs/s")
     for peer, reason in document["peers_skipped"].items():
-        click.echo(f"Skipped: {peer}: {reason}")
+        echo(f"Skipped: {peer}: {reason}")
 
 
 def _chosen(what: str, given: str | None, known: tuple[str, ...]) -> tuple[str, ...]:

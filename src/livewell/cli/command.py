@@ -17,10 +17,19 @@ from typing import Any, NoReturn
 
 import click
 
-from livewell.errors import ConfigurationError, DatabaseUnavailable, LivewellError
+from livewell.cli.terminal import echo
+from livewell.errors import (
+    ConfigurationError,
+    DatabaseUnavailable,
+    InvalidOption,
+    InvalidPayload,
+    LivewellError,
+)
 from livewell.redact import redact
 
 OK, PROBLEM, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+_USAGE_ERRORS = (ConfigurationError, InvalidOption, InvalidPayload)  # the caller gave what is not allowed
 
 # Errors raised below the command line name themselves too: "livewell migrate: …".
 _OWN_NAME = re.compile(r"^livewell(?: \w+)?: ")
@@ -71,7 +80,8 @@ class RootGroup(Group):
     def __init__(self, entries: Sequence[Entry]) -> None:
         super().__init__(
             "livewell",
-            help="A Postgres job queue that loses nothing. Without DATABASE_URL an embedded Postgres is used.",
+            help="Keeps data from other people's APIs fresh for whoever is watching it, within their limits, and shows how fresh it is. "
+            "Its jobs are a Postgres queue that loses nothing. Without DATABASE_URL an embedded Postgres is used.",
             epilog="Every command explains itself: livewell COMMAND --help. Settings: livewell settings.",
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         )
@@ -141,7 +151,7 @@ class Problem(click.ClickException):
 
 def say(text: str) -> None:
     """Write to stderr, with secrets hidden: no error text is trusted to have none."""
-    click.echo(redact(text), err=True)
+    echo(redact(text), err=True)
 
 
 def debugging() -> bool:
@@ -162,7 +172,7 @@ def _reported(ctx: click.Context) -> Iterator[None]:
         raise
     except LivewellError as error:
         _trace()
-        code = USAGE if isinstance(error, ConfigurationError) else PROBLEM
+        code = USAGE if isinstance(error, _USAGE_ERRORS) else PROBLEM
         raise Problem(_line(ctx, _OWN_NAME.sub("", str(error)) + _hint(error)), code) from error
     except Exception as error:  # the last line of defence: a person reads this, and a traceback helps them little
         _trace()
@@ -207,7 +217,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # n
     if wanted and not ctx.resilient_parsing:
         from livewell.version import VERSION  # noqa: PLC0415 - read from the package's metadata
 
-        click.echo(f"livewell {VERSION}")
+        echo(f"livewell {VERSION}")
         ctx.exit()
 
 

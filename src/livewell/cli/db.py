@@ -15,6 +15,7 @@ import click
 
 from livewell.cli.command import PROBLEM, group, say
 from livewell.cli.output import AS_JSON, print_facts, print_json
+from livewell.cli.terminal import echo
 from livewell.errors import LivewellError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def start(*, as_json: bool) -> None:
     _say_unused(settings)
     server = embedded.start(_folder(settings))
     if not as_json:
-        click.echo("It was running already." if server.attached else "Started. It runs until: livewell db stop")
+        echo("It was running already." if server.attached else "Started. It runs until: livewell db stop")
     _describe(server, as_json=as_json)
 
 
@@ -52,7 +53,7 @@ def stop(*, as_json: bool) -> None:
     if as_json:
         print_json({"stopped": stopped, "data_dir": str(folder)})
     else:
-        click.echo("Stopped." if stopped else f"It was not running (data folder {folder}).")
+        echo("Stopped." if stopped else f"It was not running (data folder {folder}).")
 
 
 @db.command("status")
@@ -72,7 +73,7 @@ def status(ctx: click.Context, *, as_json: bool) -> None:
     if as_json:
         print_json({"running": False, "data_dir": str(folder)})
     else:
-        click.echo(f"Not running (data folder {folder}). Start it with: livewell db start")
+        echo(f"Not running (data folder {folder}). Start it with: livewell db start")
     ctx.exit(PROBLEM)
 
 

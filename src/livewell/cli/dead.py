@@ -21,14 +21,15 @@ from livewell.cli.output import (
     Column,
     JobId,
     age,
-    console,
     number,
+    place_by_id,
     print_json,
     print_table,
     say_more,
     short,
 )
 from livewell.cli.record import REVEAL, print_record
+from livewell.cli.terminal import console, echo
 from livewell.errors import JobNotFound
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from livewell.queue.admin import QueueAdmin
 
 QUEUE = click.option("--queue", metavar="NAME", help="Only this queue.")
-KIND = click.option("--kind", metavar="TASK", help="Only this task.")
+TASK = click.option("--task", metavar="NAME", help="Only this task.")
 
 _PAGE = 500
 _FILE_BYTES_MAX = 1_048_576
@@ -49,15 +50,15 @@ def dead() -> None:
 
 @dead.command("list")
 @QUEUE
-@KIND
+@TASK
 @LIMIT
 @AFTER
 @AS_JSON
-def list_dead(*, queue: str | None, kind: str | None, limit: int, after: int, as_json: bool) -> None:
+def list_dead(*, queue: str | None, task: str | None, limit: int, after: int, as_json: bool) -> None:
     """List jobs that failed for good, by id."""
 
     async def fetch(app: Livewell) -> tuple[list[dict[str, Any]], datetime]:
-        return await app.admin.dead(queue=queue, kind=kind, after=after, limit=limit), await database_now(app)
+        return await app.admin.dead(queue=queue, task=task, after=after, limit=limit), await database_now(app)
 
     rows, now = with_app(fetch)
     if as_json:
@@ -75,9 +76,9 @@ def list_dead(*, queue: str | None, kind: str | None, limit: int, after: int, as
     print_table(
         columns,
         (_cells(row, now) for row in rows),
-        empty="There are no dead letters" + _which(queue, kind, after) + ".",
+        empty="There are no dead letters" + _which(queue, task, after) + ".",
     )
-    say_more(rows, limit)
+    say_more(rows, limit, place_by_id)
 
 
 @dead.command("show")
@@ -119,13 +120,13 @@ def edit(*, job_id: int, payload: str, as_json: bool) -> None:
     if as_json:
         print_json({"id": job_id, "edited": True})
     else:
-        click.echo(f"Dead letter {job_id} has a new payload; run it with: livewell dead redrive {job_id}")
+        echo(f"Dead letter {job_id} has a new payload; run it with: livewell dead redrive {job_id}")
 
 
 @dead.command("redrive")
 @click.argument("ids", metavar="[ID]...", nargs=-1, type=JobId())
 @QUEUE
-@KIND
+@TASK
 @click.option("--all", "everything", is_flag=True, help="All of them.")
 @AS_JSON
 @click.pass_context
@@ -134,20 +135,20 @@ def redrive(
     *,
     ids: tuple[int, ...],
     queue: str | None,
-    kind: str | None,
+    task: str | None,
     everything: bool,
     as_json: bool,
 ) -> None:
     """Give dead letters another life: same id, no attempts used, ready now.
 
-    Say which: ids, or --queue and --kind, or --all. Exit 1 when one of them stayed.
+    Say which: ids, or --queue and --task, or --all. Exit 1 when one of them stayed.
     """
-    if sum((bool(ids), bool(queue or kind), everything)) != 1:
-        raise click.UsageError("say which: ids, or --queue and/or --kind, or --all", ctx)
+    if sum((bool(ids), bool(queue or task), everything)) != 1:
+        raise click.UsageError("say which: ids, or --queue and/or --task, or --all", ctx)
 
     async def act(admin: QueueAdmin) -> tuple[int, int]:
-        total = len(set(ids)) if ids else await _total(admin, queue, kind)
-        pages = _given(ids) if ids else _listed(admin, queue, kind)
+        total = len(set(ids)) if ids else await _total(admin, queue, task)
+        pages = _given(ids) if ids else _listed(admin, queue, task)
         return await _redrive(admin, pages, total)
 
     redriven, kept = administer(act)
@@ -155,7 +156,7 @@ def redrive(
     if as_json:
         print_json({"redriven": redriven, "kept": kept, "missing": missing})
     else:
-        click.echo(_said(redriven, kept, missing, _which(queue, kind, 0)))
+        echo(_said(redriven, kept, missing, _which(queue, task, 0)))
     if kept or missing:
         ctx.exit(PROBLEM)
 
@@ -181,17 +182,17 @@ async def _given(ids: Sequence[int]) -> AsyncIterator[Sequence[int]]:
         yield wanted[start : start + _PAGE]
 
 
-async def _listed(admin: QueueAdmin, queue: str | None, kind: str | None) -> AsyncIterator[Sequence[int]]:
+async def _listed(admin: QueueAdmin, queue: str | None, task: str | None) -> AsyncIterator[Sequence[int]]:
     """By keyset, so that letters which stay are met once, and one that dies again is not redriven again."""
     after = 0
-    while rows := await admin.dead(queue=queue, kind=kind, after=after, limit=_PAGE):
+    while rows := await admin.dead(queue=queue, task=task, after=after, limit=_PAGE):
         after = rows[-1]["id"]
         yield [row["id"] for row in rows]
 
 
-async def _total(admin: QueueAdmin, queue: str | None, kind: str | None) -> int | None:
+async def _total(admin: QueueAdmin, queue: str | None, task: str | None) -> int | None:
     """How many there are, where that is cheap to know."""
-    if kind is not None:
+    if task is not None:
         return None
     counts: list[int] = [row["dead"] for row in await admin.queues() if queue in (None, row["name"])]
     return sum(counts)
@@ -237,7 +238,7 @@ def _cells(row: dict[str, Any], now: datetime) -> list[str]:
     return [
         str(row["id"]),
         row["queue"],
-        row["kind"],
+        row["task"],
         row["reason"],
         number(row["attempt"]),
         number(row["lost"]),
@@ -246,8 +247,8 @@ def _cells(row: dict[str, Any], now: datetime) -> list[str]:
     ]
 
 
-def _which(queue: str | None, kind: str | None, after: int) -> str:
-    parts = (queue and f" in queue {queue}", kind and f" of task {kind}", after and f" after id {after}")
+def _which(queue: str | None, task: str | None, after: int) -> str:
+    parts = (queue and f" in queue {queue}", task and f" of task {task}", after and f" after id {after}")
     return "".join(part for part in parts if part)
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from livewell.cli.command import PROBLEM, command
-from livewell.cli.output import AS_JSON, console, print_json
+from livewell.cli.output import AS_JSON, print_json
+from livewell.cli.terminal import console, has_reader
 
 if TYPE_CHECKING:
     from livewell.apps.market.demo.site import Door
@@ -38,6 +39,11 @@ T = TypeVar("T")
     help="Market: where its page is; 8484, if not given, or any if that is taken.",
 )
 @click.option("--seed", type=click.IntRange(0), default=7, show_default=True, metavar="N", help="Market: another day.")
+@click.option(
+    "--print-link",
+    is_flag=True,
+    help="Market: print the login link also into a pipe, a file or a log; a terminal always gets it.",
+)
 @click.option("--jobs", type=click.IntRange(10, 1_000_000), metavar="N", help="Tour: how many; 5000, if not given.")
 @AS_JSON
 @click.pass_context
@@ -49,6 +55,7 @@ def demo(
     faults: bool,
     port: int | None,
     seed: int,
+    print_link: bool,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -72,7 +79,8 @@ def demo(
     if which == "tour":
         good = _tour(settings, jobs or 5000, as_json=as_json)
     else:
-        good = _market(settings, seconds=seconds, faults=faults, seed=seed, port=port, as_json=as_json)
+        door = _door(print_link=print_link or has_reader(err=as_json))
+        good = _market(settings, door, seconds=seconds, faults=faults, seed=seed, port=port, as_json=as_json)
     if not good:
         ctx.exit(PROBLEM)
 
@@ -90,7 +98,14 @@ def _tour(settings: Settings, jobs: int, *, as_json: bool) -> bool:
 
 
 def _market(
-    settings: Settings, *, seconds: float | None, faults: bool, seed: int, port: int | None, as_json: bool
+    settings: Settings,
+    door: Door,
+    *,
+    seconds: float | None,
+    faults: bool,
+    seed: int,
+    port: int | None,
+    as_json: bool,
 ) -> bool:
     import logging  # noqa: PLC0415 - here only
 
@@ -101,7 +116,7 @@ def _market(
         for handler in logging.getLogger().handlers:
             handler.setLevel(logging.CRITICAL)  # what dies and comes back is told by the demo itself
     screen = Screen(console(err=as_json))
-    playing = market(settings, screen, _door(), seconds=seconds, faults=faults, seed=seed, port=port)
+    playing = market(settings, screen, door, seconds=seconds, faults=faults, seed=seed, port=port)
     tally = asyncio.run(_interruptible(playing))
     if tally is None:
         return True
@@ -111,14 +126,14 @@ def _market(
     return tally.good
 
 
-def _door() -> Door:
-    """Keys and links are the server's business, which stands above the apps."""
+def _door(*, print_link: bool) -> Door:
+    """Keys and links are the server's business, which stands above the apps. Where nobody reads the link there is only the address."""
     from livewell.apps.market.demo.site import Door  # noqa: PLC0415 - heavy
     from livewell.server.key_admin import KeyAdmin  # noqa: PLC0415 - heavy
     from livewell.server.login import link_address, make_link  # noqa: PLC0415 - heavy
 
     async def link(database: Database, settings: Settings, base: str) -> str:
-        return link_address(base, await make_link(database, settings))
+        return link_address(base, await make_link(database, settings)) if print_link else base
 
     async def key(database: Database) -> str:
         return (await KeyAdmin(database).create("demo", scopes=["view", "subscribe"], public=True)).text

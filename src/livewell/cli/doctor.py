@@ -9,6 +9,7 @@ import click
 
 from livewell.cli.command import PROBLEM, command
 from livewell.cli.output import AS_JSON, print_json
+from livewell.cli.terminal import echo
 from livewell.redact import redact
 
 
@@ -34,16 +35,15 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
         findings = [finding.document() for finding in found]
         print_json({"ok": not found, "findings": findings, "seconds": round(seconds, 3)})
     elif not found:
-        click.echo(f"All is well: nothing was found in {seconds:.1f} s.")
+        echo(f"All is well: nothing was found in {seconds:.1f} s.")
     for place, finding in enumerate(found if not as_json else (), 1):
-        click.echo(
-            redact(
-                f"{place}. {finding.word}: {finding.subject}\n   seen   {finding.seen}\n   means  {finding.means}\n   mend   {finding.command}\n"
-            )
-        )
+        # Each by itself: "upstream_credential: fx" is a finding and its type, not a secret and its name.
+        seen, means, mends = (redact(text) for text in (finding.seen, finding.means, finding.command))
+        echo(f"{place}. {finding.word}: {redact(finding.subject)}")
+        echo(f"   seen   {seen}\n   means  {means}\n   mend   {mends}\n")
     if found:
         if not as_json:
-            click.echo(
-                f"{len(found)} finding{'s' * (len(found) != 1)} in {seconds:.1f} s. Each is explained in docs/operations/doctor.md"
+            echo(
+                f"{len(found)} finding{'s' * (len(found) != 1)} in {seconds:.1f} s. Each is explained: livewell docs operations/doctor"
             )
         ctx.exit(PROBLEM)

@@ -14,6 +14,7 @@ import click
 
 from livewell.cli.command import OK, PROBLEM, command
 from livewell.cli.output import AS_JSON, print_json, span
+from livewell.cli.terminal import echo
 from livewell.errors import CallFailed, ConfigurationError
 from livewell.redact import redact
 
@@ -44,7 +45,7 @@ def health(ctx: click.Context, *, url: str, seconds: float, as_json: bool) -> No
     if as_json:
         print_json(verdict)
     elif not verdict["ok"]:
-        click.echo(redact(f"livewell: health: {_words(verdict)}"), err=True)
+        echo(redact(f"livewell: health: {_words(verdict)}"), err=True)
     ctx.exit(OK if verdict["ok"] else PROBLEM)
 
 

@@ -10,8 +10,21 @@ import click
 
 from livewell.cli.administration import administer, database_now, with_app
 from livewell.cli.command import PROBLEM, group
-from livewell.cli.output import AFTER, AS_JSON, LIMIT, Column, JobId, age, print_json, print_table, say_more, short
+from livewell.cli.output import (
+    AFTER,
+    AS_JSON,
+    LIMIT,
+    Column,
+    JobId,
+    age,
+    place_by_id,
+    print_json,
+    print_table,
+    say_more,
+    short,
+)
 from livewell.cli.record import REVEAL, print_record
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -21,7 +34,7 @@ IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=JobId
 ID = click.argument("job_id", metavar="ID", type=JobId())
 
 _CANCELLED = {
-    "cancelled": "cancelled; it had not started",
+    "cancelled": "cancelled; it was not running",
     "requested": "running: its worker was asked to stop it",
     "finished": "too late, it has ended; see: livewell jobs show {id}",
     "unknown": "there is no such job",
@@ -66,7 +79,7 @@ def list_jobs(*, queue: str | None, state: str | None, limit: int, after: int, a
         Column("last error", elastic=True),
     ]
     print_table(columns, (_cells(row, now) for row in rows), empty=_nothing(queue, state, after))
-    say_more(rows, limit)
+    say_more(rows, limit, place_by_id)
 
 
 @jobs.command("show")
@@ -96,7 +109,7 @@ def why(ctx: click.Context, *, job_id: int, as_json: bool) -> None:
     if as_json:
         print_json({**asdict(answer), "words": answer.words})
     else:
-        click.echo(f"job {job_id}: {answer.words}")
+        echo(f"job {job_id}: {answer.words}")
     if answer.reason == "unknown":
         ctx.exit(PROBLEM)
 
@@ -119,7 +132,7 @@ def cancel(ctx: click.Context, *, ids: tuple[int, ...], as_json: bool) -> None:
         if as_json:
             print_json({"id": job_id, "answer": answer})
         else:
-            click.echo(f"job {job_id}: {_CANCELLED[answer].format(id=job_id)}")
+            echo(f"job {job_id}: {_CANCELLED[answer].format(id=job_id)}")
     if {"finished", "unknown"} & set(answers):
         ctx.exit(PROBLEM)
 
@@ -149,7 +162,7 @@ def retry(ctx: click.Context, *, ids: tuple[int, ...], as_json: bool) -> None:
         if as_json:
             print_json({"id": job_id, "answer": answer})
         else:
-            click.echo(f"job {job_id}: {_retried(answer)}")
+            echo(f"job {job_id}: {_retried(answer)}")
     if any(answer not in ("ready", "running") for answer in answers):
         ctx.exit(PROBLEM)
 
@@ -171,7 +184,7 @@ def _cells(row: dict[str, Any], now: datetime) -> list[str]:
     return [
         str(row["id"]),
         row["queue"],
-        row["kind"],
+        row["task"],
         row["state"],
         f"{row['attempt']}/{row['max_attempts']}" + (f" +{row['lost']} lost" if row["lost"] else ""),
         age(row["created_at"], now),

@@ -9,7 +9,8 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import PROBLEM, group
-from livewell.cli.output import AS_JSON, LIMIT, Column, age, print_json, print_table
+from livewell.cli.output import AS_JSON, LIMIT, Column, age, place_by_id, print_json, print_table, say_more
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -31,11 +32,32 @@ def keys() -> None:
     metavar="A,B",
     help="What it may do: view, subscribe, export, operate, admin.",
 )
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="A type it may read; may be repeated. None: all.")
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="TYPE",
+    help="A type it may read; may be repeated. None: all. Such a key cannot operate.",
+)
 @click.option("--public", is_flag=True, help="It may live in a web page: view and subscribe only, anonymous viewers.")
+@click.option(
+    "--sessions-max",
+    type=int,
+    metavar="N",
+    help="Sessions that the viewers of a public key may have at a time, one address a tenth of them. Not given: LIVEWELL_PUBLIC_SESSIONS_MAX.",
+)
 @click.option("--expires", metavar="TIME", help="For how long it is good, like 90d; never ends if not given.")
 @AS_JSON
-def create(*, name: str, scopes: str, types: tuple[str, ...], public: bool, expires: str | None, as_json: bool) -> None:
+def create(
+    *,
+    name: str,
+    scopes: str,
+    types: tuple[str, ...],
+    public: bool,
+    sessions_max: int | None,
+    expires: str | None,
+    as_json: bool,
+) -> None:
     """Make a key, and print it: now, and never again."""
     from livewell.duration import seconds  # noqa: PLC0415 - heavy
 
@@ -43,25 +65,28 @@ def create(*, name: str, scopes: str, types: tuple[str, ...], public: bool, expi
     given = [word.strip() for word in scopes.split(",") if word.strip()]
 
     async def act(app: Livewell) -> Created:
-        return await admin(app).create(name, scopes=given, types=types, public=public, seconds=span)
+        return await admin(app).create(
+            name, scopes=given, types=types, public=public, seconds=span, sessions_max=sessions_max
+        )
 
     made = with_app(act)
     if as_json:
         print_json({"id": made.id, "expires_at": made.expires_at}, as_is={"key": made.text})
     else:
-        click.echo(made.text)
-        click.echo(f"Keep it: only its hash is stored. Take it back with: livewell keys revoke {made.id}", err=True)
+        echo(made.text)
+        echo(f"Keep it: only its hash is stored. Take it back with: livewell keys revoke {made.id}", err=True)
 
 
 @keys.command("list")
 @click.option("--all", "everything", is_flag=True, help="Also login links and logins of browsers.")
 @LIMIT
+@click.option("--after", metavar="ID", help="Go on after this key: the next page.")
 @AS_JSON
-def list_keys(*, everything: bool, limit: int, as_json: bool) -> None:
+def list_keys(*, everything: bool, limit: int, after: str | None, as_json: bool) -> None:
     """List keys, the newest first; never their secrets."""
 
     async def fetch(app: Livewell) -> tuple[list[dict[str, Any]], datetime]:
-        return await admin(app).keys(everything=everything, limit=limit), await database_now(app)
+        return await admin(app).keys(everything=everything, after=after, limit=limit), await database_now(app)
 
     rows, now = with_app(fetch)
     if as_json:
@@ -70,6 +95,7 @@ def list_keys(*, everything: bool, limit: int, as_json: bool) -> None:
         return
     columns = [Column(name) for name in ("id", "name", "state", "scopes", "types", "made", "used", "expires")]
     print_table(columns, [_cells(row, now) for row in rows], empty="There are no keys yet: livewell keys create NAME")
+    say_more(rows, limit, place_by_id)
 
 
 @keys.command("revoke")
@@ -82,7 +108,7 @@ def revoke(ctx: click.Context, *, key_id: str, as_json: bool) -> None:
     if as_json:
         print_json({"id": key_id, "revoked": found})
     else:
-        click.echo("Revoked." if found else "There is no such key; see: livewell keys list --all")
+        echo("Revoked." if found else "There is no such key; see: livewell keys list --all")
     if not found:
         ctx.exit(PROBLEM)
 
@@ -102,7 +128,7 @@ def login(*, address: str | None, as_json: bool) -> None:
     if as_json:
         print_json({}, as_is={"login": link})
     else:
-        click.echo(link)
+        echo(link)
 
 
 def admin(app: Livewell) -> KeyAdmin:

@@ -8,6 +8,7 @@ import click
 
 from livewell.cli.command import PROBLEM, command
 from livewell.cli.output import AS_JSON, print_json
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.db.migrate import MigrationReport, Problem
@@ -35,7 +36,7 @@ def migrate(ctx: click.Context, *, check: bool, as_sql: bool, roles: str | None,
     settings = Settings.load(roles=roles)
     if as_sql:
         text = migrations.render(settings.roles)
-        print_json({"sql": text}) if as_json else click.echo(text, nl=False)
+        print_json({"sql": text}) if as_json else echo(text, nl=False)
         return
     address = database_address(settings)
     if not check:
@@ -59,11 +60,11 @@ def _say_done(report: MigrationReport, *, as_json: bool) -> None:
             }
         )
     elif not report.changed:
-        click.echo(f"The schema is current (release {report.version}); nothing to do.")
+        echo(f"The schema is current (release {report.version}); nothing to do.")
     else:
         was = "installed" if report.version_before is None else "brought up to date"
         files = f"{len(report.applied)} file{'s' * (len(report.applied) != 1)}"
-        click.echo(f"Schema {was}: release {report.version}, {files} in {report.seconds:.1f} s.")
+        echo(f"Schema {was}: release {report.version}, {files} in {report.seconds:.1f} s.")
 
 
 def _say_problems(problems: list[Problem], *, as_json: bool) -> None:
@@ -71,7 +72,7 @@ def _say_problems(problems: list[Problem], *, as_json: bool) -> None:
         found = [{"kind": one.kind, "message": one.message, "command": one.command} for one in problems]
         print_json({"ok": not problems, "problems": found})
     elif not problems:
-        click.echo("The schema is exactly what this release wants.")
+        echo("The schema is exactly what this release wants.")
     else:
         for one in problems:
-            click.echo(f"{one.kind}: {one.message} {one.command}")
+            echo(f"{one.kind}: {one.message} {one.command}")

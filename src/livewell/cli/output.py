@@ -6,19 +6,22 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from livewell.cli.terminal import console, echo
+from livewell.control_characters import escaped, printable
 from livewell.logs import hide
 from livewell.redact import redact
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
 
@@ -48,6 +51,8 @@ AFTER = click.option("--after", type=JobId(), default=0, metavar="ID", help="Go 
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 _CELL_CHARS_MAX = 60
+_MARK = "\ufdd0"  # stands for nothing in any text
+_DIGITS = re.compile(f'"{_MARK}(-?[0-9]+(?:[.][0-9]+)?)"')
 _ELASTIC_CHARS_MIN = 6
 
 
@@ -60,24 +65,17 @@ class Column:
     elastic: bool = False
 
 
-def console(*, err: bool = False) -> Console:
-    """A rich console; without a terminal it writes plain text and is as wide as the text needs."""
-    from rich.console import Console  # noqa: PLC0415 - heavy
-
-    stream = sys.stderr if err else sys.stdout
-    return Console(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
-
-
 def print_json(value: Mapping[str, Any], *, as_is: Mapping[str, Any] | None = None) -> None:
     """One JSON object on one line, secrets hidden, except in what is to be printed as it is."""
-    click.echo(json.dumps(hide(dict(value)) | dict(as_is or {}), default=_plain, ensure_ascii=False))
+    text = json.dumps(hide(dict(value)) | dict(as_is or {}), default=_plain, ensure_ascii=False)
+    echo(escaped(_DIGITS.sub(r"\1", text)))
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, empty: str) -> None:
     """A table without the columns that nobody fills, or the words for there being nothing."""
-    filled = [[redact(cell) for cell in row] for row in rows]
+    filled = [[printable(redact(cell)) for cell in row] for row in rows]
     if not filled:
-        click.echo(empty)
+        echo(empty)
         return
     shown = [(column, cells) for column, *cells in zip(columns, *filled, strict=True) if any(cells)]
     out = console()
@@ -87,7 +85,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, emp
     out.width = 1000  # a pipe has no edge: nothing is cut, nothing is padded
     with out.capture() as captured:
         out.print(_table(shown, out.width))
-    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def _table(columns: Sequence[tuple[Column, Sequence[str]]], width: int) -> Table:
@@ -120,16 +118,21 @@ def print_facts(facts: Mapping[str, object]) -> None:
     """Names and values, one pair per line."""
     width = max(map(len, facts), default=0)
     for name, value in facts.items():
-        lines = redact(str(value)).splitlines() or [""]
-        click.echo(f"{name:<{width}}  {lines[0]}".rstrip())
+        lines = printable(redact(str(value))).splitlines() or [""]
+        echo(f"{name:<{width}}  {lines[0]}".rstrip())
         for line in lines[1:]:
-            click.echo(f"{'':<{width}}  {line}")
+            echo(f"{'':<{width}}  {line}")
 
 
-def say_more(rows: Sequence[Mapping[str, Any]], limit: int) -> None:
-    """Below a full page: how to see the next one."""
+def say_more(rows: Sequence[Mapping[str, Any]], limit: int, place: Callable[[Mapping[str, Any]], object]) -> None:
+    """Below a full page: how to see the next one. place: where a row stands, as --after takes it."""
     if len(rows) >= limit:
-        click.echo(f"\nThe first {limit:,} are shown; for more: --after {rows[-1]['id']}")
+        echo(f"\nThe first {limit:,} are shown; for more: --after {shlex.quote(str(place(rows[-1])))}")
+
+
+def place_by_id(row: Mapping[str, Any]) -> object:
+    """Where a row stands in a list that is ordered by id."""
+    return row["id"]
 
 
 def number(value: float | None) -> str:
@@ -164,6 +167,8 @@ def short(text: str | None) -> str:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, Decimal):
+        return f"{_MARK}{value:f}"  # the json module has no way to write the digits of a number as they are
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     return value.isoformat() if isinstance(value, date) else str(value)

@@ -9,6 +9,7 @@ import click
 from livewell.cli.administration import with_app
 from livewell.cli.command import PROBLEM, command
 from livewell.cli.output import AS_JSON, Column, print_json, print_table
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -42,21 +43,25 @@ def plan(ctx: click.Context, *, as_json: bool) -> None:
 
 def _print(found: Plan) -> None:
     if not found.upstreams:
-        click.echo("There are no upstreams yet. Apply the shipped ones with: livewell types apply --app market")
+        echo("There are no upstreams yet. Apply the shipped ones with: livewell types apply --app market")
     for place, one in enumerate(found.upstreams):
-        click.echo("\n" * (place > 0) + "\n".join(_lines(one, found)))
+        echo("\n" * (place > 0) + "\n".join(_lines(one, found)))
         print_table(_COLUMNS, (_cells(kind, one) for kind in one.types), empty="No type comes from it.")
         _print_advice(one)
     if found.cut:
-        click.echo("\nThere was more than a plan looks at: the figures are too low.")
+        echo("\nThere was more than a plan looks at: the figures are too low.")
 
 
 def _lines(one: UpstreamPlan, found: Plan) -> list[str]:
+    from livewell.refresh.planner import not_fresh_words  # noqa: PLC0415 - heavy
+
     limit = "no limit" if one.calls_allowed is None else f"{one.calls_allowed * 60:,.0f} are allowed"
     lines = [
         f"{one.upstream}{' (paused)' if one.paused else ''}: {_share(one.freshness)} can be fresh",
         f"  calls a minute: {one.calls_needed * 60:,.0f} are needed, {limit}, {one.calls * 60:,.0f} will be made; in the last minute {one.calls_last_minute:,.0f}",
     ]
+    if words := not_fresh_words(one):
+        lines.append(f"  not fresh: {words}")
     if one.budget is not None:
         lines.append(f"  budget: {_budget(one, one.budget, found)}")
     return [*lines, ""]
@@ -115,6 +120,6 @@ def _print_advice(one: UpstreamPlan) -> None:
     from livewell.refresh.planner import advice_words  # noqa: PLC0415 - heavy
 
     if one.advice:
-        click.echo("\nto slow down (ttl in the type's file, then: livewell types apply FILE):")
+        echo("\nto slow down (ttl in the type's file, then: livewell types apply FILE):")
     for advice in one.advice:
-        click.echo(f"  {advice_words(advice)}")
+        echo(f"  {advice_words(advice)}")

@@ -10,6 +10,7 @@ import click
 from livewell.cli.administration import administer, database_now, with_app
 from livewell.cli.command import group
 from livewell.cli.output import AS_JSON, Column, age, number, print_json, print_table, span
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -94,7 +95,7 @@ def limiters(*, as_json: bool) -> None:
 def pause(*, name: str, as_json: bool) -> None:
     """Let no worker claim from a queue; what runs may finish."""
     _set_paused(name, paused=True)
-    print_json({"queue": name, "paused": True}) if as_json else click.echo(
+    print_json({"queue": name, "paused": True}) if as_json else echo(
         f"Queue {name} is paused; resume it with: livewell queues resume {name}"
     )
 
@@ -105,7 +106,7 @@ def pause(*, name: str, as_json: bool) -> None:
 def resume(*, name: str, as_json: bool) -> None:
     """Let workers claim from a paused queue again."""
     _set_paused(name, paused=False)
-    print_json({"queue": name, "paused": False}) if as_json else click.echo(f"Queue {name} is open.")
+    print_json({"queue": name, "paused": False}) if as_json else echo(f"Queue {name} is open.")
 
 
 def _set_paused(name: str, *, paused: bool) -> None:
@@ -139,7 +140,13 @@ def _limiter_cells(row: dict[str, Any]) -> list[str]:
     )
     running = number(row["running"]) + (f" of {row['concurrency']:,}" if row["concurrency"] else "")
     wait = f" for {span(row['wait_seconds'])}" if row["wait_seconds"] else ""
-    now = "retired" if not row["active"] else "open" if row["calls_now"] else f"waits: {row['reason']}{wait}"
+    now = (
+        "retired"
+        if not row["active"]
+        else "calls allowed"
+        if row["calls_now"]
+        else f"calls stopped: {row['reason']}{wait}"
+    )
     return [
         row["name"],
         row["credential"],

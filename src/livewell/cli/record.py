@@ -10,12 +10,14 @@ from typing import Any
 import click
 
 from livewell.cli.output import age, print_facts, print_json
+from livewell.cli.terminal import echo
+from livewell.control_characters import escaped
 from livewell.logs import hide
 
 REVEAL = click.option("--reveal", is_flag=True, help="Show the payload as it is stored, secrets included.")
 
 _TIMES = ("run_at", "created_at", "started_at", "finished_at")
-_LAST = ("error", "payload")  # long, so below the rest
+_LAST = ("error", "traceback", "payload")  # long, so below the rest
 
 
 def print_record(record: Mapping[str, Any], now: datetime, *, as_json: bool, reveal: bool) -> None:
@@ -28,11 +30,13 @@ def print_record(record: Mapping[str, Any], now: datetime, *, as_json: bool, rev
     facts = {name: _shown(name, value, now) for name, value in record.items() if name not in _LAST}
     print_facts({name: value for name, value in facts.items() if value})
     if record["error"]:
-        click.echo("")
+        echo("")
         print_facts({"error": record["error"]})
+    if record.get("traceback"):
+        echo(f"\ntraceback of the last failure\n{hide(record['traceback']).rstrip()}")
     if payload is not None:
-        text = json.dumps(payload if reveal else hide(payload), ensure_ascii=False, indent=2)
-        click.echo(f"\npayload\n{text}")
+        text = escaped(json.dumps(payload if reveal else hide(payload), ensure_ascii=False, indent=2))
+        echo(f"\npayload\n{text}")
 
 
 def _shown(name: str, value: Any, now: datetime) -> str:

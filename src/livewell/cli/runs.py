@@ -10,6 +10,7 @@ import click
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
 from livewell.cli.output import AS_JSON, LIMIT, Column, JobId, age, number, print_json, print_table, short, span
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -67,7 +68,7 @@ def _show(name: str | None, limit: int, before: int | None, *, as_json: bool) ->
     columns += [Column("rows", number=True), Column("by", elastic=True), Column("note", elastic=True)]
     print_table(columns, (_cells(row, now) for row in rows), empty="There are no runs yet.")
     if len(rows) >= limit:
-        click.echo(f"\nThe newest {limit:,} are shown; for more: --before {rows[-1]['id']}")
+        echo(f"\nThe newest {limit:,} are shown; for more: --before {rows[-1]['id']}")
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:

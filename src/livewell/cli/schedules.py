@@ -12,6 +12,7 @@ import click
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
 from livewell.cli.output import AS_JSON, Column, age, number, print_json, print_table, short
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -60,9 +61,9 @@ def run(*, name: str, as_json: bool) -> None:
     if as_json:
         print_json({"schedule": name, "answer": answer})
     elif answer == "asked":
-        click.echo(f"A run of {name} was asked for; see: livewell runs history {name}")
+        echo(f"A run of {name} was asked for; see: livewell runs history {name}")
     else:
-        click.echo(
+        echo(
             f"A run of {name} was asked for, but no worker that has its handler was here for a minute; it begins when one starts."
         )
 
@@ -73,7 +74,7 @@ def run(*, name: str, as_json: bool) -> None:
 def pause(*, name: str, as_json: bool) -> None:
     """Begin no more runs; what runs may end, and slots that come are skipped."""
     act(lambda admin: admin.pause(name))
-    print_json({"schedule": name, "paused": True}) if as_json else click.echo(
+    print_json({"schedule": name, "paused": True}) if as_json else echo(
         f"Schedule {name} is paused; resume it with: livewell schedules resume {name}"
     )
 
@@ -84,7 +85,7 @@ def pause(*, name: str, as_json: bool) -> None:
 def resume(*, name: str, as_json: bool) -> None:
     """Begin runs again, from the next slot on."""
     act(lambda admin: admin.pause(name, paused=False))
-    print_json({"schedule": name, "paused": False}) if as_json else click.echo(f"Schedule {name} runs again.")
+    print_json({"schedule": name, "paused": False}) if as_json else echo(f"Schedule {name} runs again.")
 
 
 @schedules.command("remove")
@@ -93,7 +94,7 @@ def resume(*, name: str, as_json: bool) -> None:
 def remove(*, name: str, as_json: bool) -> None:
     """Forget a schedule that is in nobody's code any more; its history stays."""
     act(lambda admin: admin.remove(name))
-    print_json({"schedule": name, "removed": True}) if as_json else click.echo(f"Schedule {name} is removed.")
+    print_json({"schedule": name, "removed": True}) if as_json else echo(f"Schedule {name} is removed.")
 
 
 def act(do: Callable[[ScheduleAdmin], Awaitable[T]]) -> T:

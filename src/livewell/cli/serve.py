@@ -13,6 +13,7 @@ import click
 
 from livewell.cli.command import command
 from livewell.cli.output import AS_JSON, print_facts, print_json
+from livewell.cli.terminal import echo, has_reader
 from livewell.cli.worker import hold_leash, run, settle_memory, stopper
 
 if TYPE_CHECKING:
@@ -26,21 +27,29 @@ PORT = click.option(
     "--port", "http_port", type=click.IntRange(0, 65535), metavar="N", help="The port; 0: any (LIVEWELL_HTTP_PORT)."
 )
 
+PRINT_LINK = click.option(
+    "--print-link",
+    is_flag=True,
+    help="Print the login link also into a pipe, a file or a log. Whoever reads it there may do everything.",
+)
+
 
 @command("serve")
 @HOST
 @PORT
+@PRINT_LINK
 @click.option("--leash", is_flag=True, hidden=True, help="Stop when standard input ends: whoever started us is gone.")
 @AS_JSON
-def serve(*, http_host: str | None, http_port: int | None, leash: bool, as_json: bool) -> None:
+def serve(*, http_host: str | None, http_port: int | None, print_link: bool, leash: bool, as_json: bool) -> None:
     """Serve the HTTP API and its streams.
 
-    The schema must be up to date: livewell migrate. On the embedded Postgres it prints a link that logs a browser in, once.
+    The schema must be up to date: livewell migrate. On the embedded Postgres it prints a link that logs a browser in, once, if standard output is a terminal.
     """
     import asyncio  # noqa: PLC0415 - heavy
 
     from livewell import logs  # noqa: PLC0415 - heavy
     from livewell.app import database_address, prepare_schema  # noqa: PLC0415 - heavy
+    from livewell.db import embedded  # noqa: PLC0415 - heavy
     from livewell.server.pools import addresses  # noqa: PLC0415 - heavy
     from livewell.server.run import bind  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
@@ -59,7 +68,7 @@ def serve(*, http_host: str | None, http_port: int | None, leash: bool, as_json:
     async def until_stopped() -> None:
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
-        async with serving(ready) as stop:
+        async with embedded.kept_alive(settings), serving(ready) as stop:
 
             def end() -> None:
                 stop()
@@ -70,7 +79,8 @@ def serve(*, http_host: str | None, http_port: int | None, leash: bool, as_json:
                 loop.add_signal_handler(number, on_signal)
             if leash:
                 hold_leash(loop, on_signal)
-            say_where(ready.base, await login_link(settings, ready.base), as_json=as_json)
+            link = await login_link(settings, ready.base, print_link=print_link)
+            say_where(ready.base, link, as_json=as_json)
             await done.wait()
 
     run(until_stopped)
@@ -113,9 +123,9 @@ async def serving(ready: Serving) -> AsyncIterator[Callable[[], None]]:
             await running
 
 
-async def login_link(settings: Settings, base: str) -> str | None:
-    """A link for the person at this terminal; on another database than the embedded one, `livewell keys login` makes it."""
-    if settings.database_url is not None:
+async def login_link(settings: Settings, base: str, *, print_link: bool) -> str | None:
+    """A link for the person at this terminal. Where there is none, and on another database than the embedded one, `livewell keys login` makes it."""
+    if settings.database_url is not None or not (print_link or has_reader()):
         return None
     from livewell.app import database_address  # noqa: PLC0415 - heavy
     from livewell.db import Database  # noqa: PLC0415 - heavy
@@ -135,5 +145,10 @@ def say_where(base: str, link: str | None, *, as_json: bool) -> None:
         print_json({"address": base}, as_is={"login": link})
     else:
         print_facts({"address": base})
-        click.echo(f"log in   {link}" if link else "log in   with a link from: livewell keys login")
+        echo(f"log in   {link or other_link(base)}")
     sys.stdout.flush()
+
+
+def other_link(base: str) -> str:
+    """How to get a link."""
+    return "with a link from: livewell keys login --address " + base

@@ -15,10 +15,11 @@ def settings(*, as_json: bool) -> None:
     """
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
 
-    effective, defaults = Settings.load().masked(), Settings().masked()
+    loaded = Settings.load()
     if as_json:
-        print_json(effective)
+        print_json(loaded.typed())
         return
+    effective, defaults = loaded.masked(), Settings().masked()
     rows = [
         (name, value, "" if value == defaults[name] else f"default: {defaults[name]}")
         for name, value in effective.items()

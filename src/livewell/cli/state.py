@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from livewell.cli.administration import with_app
 from livewell.cli.command import command
 from livewell.cli.output import AS_JSON, Column, number, print_json, print_table, short, span
+from livewell.cli.terminal import echo
 from livewell.redact import redact
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def _show(document: dict[str, Any]) -> None:
     share = "nothing is watched" if found.share is None else f"{found.share:.1%} of {found.followed:,} watched keys"
     _heading(f"Is everything fresh?  {share}", how_known(document, "refresh"))
     if refresh:
-        click.echo(
+        echo(
             f"{refresh['viewers']:,} viewers in {refresh['sessions']:,} sessions with {refresh['subscriptions']:,} subscriptions{_due(refresh)}"
         )
     columns = [Column("type"), *(Column(word, number=True) for word in _VERDICTS)]
@@ -55,11 +54,11 @@ def _show(document: dict[str, Any]) -> None:
     print_table(columns, map(_type_cells, refresh.get("types", ())), empty="There are no types: livewell types apply")
 
     standing = stuck(document)
-    click.echo(
+    echo(
         f"\nWhat is stuck?  {f'{len(standing):,} things; livewell doctor says what mends them' if standing else 'nothing'}"
     )
     for line in standing[:_STUCK_MAX]:
-        click.echo(f"  {redact(line)}")
+        echo(f"  {redact(line)}")
 
     waiting = sum(one["ready"] for one in queue.get("queues", ()))
     _heading(f"What waits?  {waiting:,} jobs could run now", how_known(document, "queue"))
@@ -76,7 +75,7 @@ def _show(document: dict[str, Any]) -> None:
     for one in part(document, "leases").get("singletons", ()):
         if one["released"]:
             continue  # between two runs of a schedule: nobody's, as it should be
-        click.echo(f"{one['name']}: {_holder(one)}")
+        echo(f"{one['name']}: {_holder(one)}")
 
     if limits.get("limiters"):
         _heading("What do limits allow?", how_known(document, "limits"))
@@ -93,13 +92,13 @@ def _show(document: dict[str, Any]) -> None:
         columns = [Column("where"), Column("what", elastic=True), Column("times", number=True)]
         rows = ([one["place"], short(one["what"]), number(one["this_hour"] + one["last_hour"])] for one in warnings)
         print_table(columns, list(rows)[:_WARNINGS_MAX], empty="")
-    click.echo(
+    echo(
         f"\nRelease {part(document, 'database').get('release')}, read in {document['took_ms']:.0f} ms. What is wrong, and what mends it: livewell doctor"
     )
 
 
 def _heading(text: str, how: str) -> None:
-    click.echo(f"\n{text}  ({how})")
+    echo(f"\n{text}  ({how})")
 
 
 def _due(refresh: dict[str, Any]) -> str:
@@ -157,5 +156,11 @@ def _limiter_cells(row: dict[str, Any]) -> list[str]:
     left = row["budget_left_seconds"]
     ends = "" if left is None else f"in {span(left)}" if left < _YEAR_SECONDS else "not soon"
     wait = f" for {span(row['wait_seconds'])}" if row["wait_seconds"] else ""
-    now = "retired" if not row["active"] else "open" if row["calls_now"] else f"waits: {row['waits_for']}{wait}"
+    now = (
+        "retired"
+        if not row["active"]
+        else "calls allowed"
+        if row["calls_now"]
+        else f"calls stopped: {row['waits_for']}{wait}"
+    )
     return [row["name"], row["credential"], calls, budget, ends, row["breaker"].replace("_", " "), now]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,8 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import PROBLEM, Group, group
-from livewell.cli.output import AS_JSON, LIMIT, Column, age, print_facts, print_json, print_table, span
+from livewell.cli.output import AS_JSON, LIMIT, Column, age, print_facts, print_json, print_table, say_more, span
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -67,7 +67,7 @@ def show(*, name: str, as_json: bool) -> None:
     for key in [key for key in facts if key.endswith("_seconds")]:
         facts[key.removesuffix("_seconds")] = span(facts.pop(key))
     print_facts(facts)
-    click.echo("")
+    echo("")
     print_table(
         [Column("column"), Column("type"), Column("null"), Column("bounds")], map(_column, row["columns"]), empty=""
     )
@@ -85,6 +85,7 @@ def apply(ctx: click.Context, *, files: tuple[Path, ...], shipped: str | None, a
     printed, and nothing is done.
     """
     from livewell.refresh.apply import apply as apply_one  # noqa: PLC0415 - heavy
+    from livewell.refresh.credentials import own_variables  # noqa: PLC0415 - heavy
     from livewell.refresh.definition import UpstreamDefinition  # noqa: PLC0415 - heavy
     from livewell.refresh.document import read_file  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
@@ -92,8 +93,9 @@ def apply(ctx: click.Context, *, files: tuple[Path, ...], shipped: str | None, a
     paths = _paths(files, shipped)
     if not paths:
         raise click.UsageError("say which: FILE..., a folder, or --app market", ctx)
-    private_hosts = Settings.load().outbound_private_hosts or ()
-    read = [(path.name, read_file(_content(path), path.name, private_hosts=private_hosts)) for path in paths]
+    settings = Settings.load()
+    hosts, own = settings.outbound_private_hosts or (), own_variables(settings)
+    read = [(path.name, read_file(_content(path), path.name, private_hosts=hosts, own_variables=own)) for path in paths]
     read.sort(key=lambda one: not isinstance(one[1], UpstreamDefinition))
 
     async def act(app: Livewell) -> None:
@@ -110,7 +112,7 @@ def apply(ctx: click.Context, *, files: tuple[Path, ...], shipped: str | None, a
                     }
                 )
             else:
-                click.echo(f"{name}: {done.name} {done.outcome}, version {done.version}.")
+                echo(f"{name}: {done.name} {done.outcome}, version {done.version}.")
 
     with_app(act)
 
@@ -125,11 +127,11 @@ def check(ctx: click.Context, *, as_json: bool) -> None:
         if as_json:
             print_json({"type": one.type, "what": one.what, "statement": one.statement})
         else:
-            click.echo(f"{one.type}: {one.what}" + (f"\n    {one.statement}" if one.statement else ""))
+            echo(f"{one.type}: {one.what}" + (f"\n    {one.statement}" if one.statement else ""))
     if found:
         ctx.exit(PROBLEM)
     if not as_json:
-        click.echo("Every table is as its definition says.")
+        echo("Every table is as its definition says.")
 
 
 @types.command("sample")
@@ -158,9 +160,9 @@ def sample(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
     if as_json:
         print_json({"type": name, "key": key, "valid": fits, "problem": told or None, "sample": recorded.table})
     else:
-        click.echo(recorded.table, nl=False)
+        echo(recorded.table, nl=False)
     if not fits:
-        click.echo(f"livewell: types sample: {name} {key}: it does not fit the type: {told}", err=True)
+        echo(f"livewell: types sample: {name} {key}: it does not fit the type: {told}", err=True)
         ctx.exit(PROBLEM)
 
 
@@ -199,7 +201,7 @@ def _pause(name: str, *, paused: bool, upstream: bool, as_json: bool) -> None:
         print_json({"upstream" if upstream else "type": name, "paused": paused})
     else:
         what = f"Everything from {name}" if upstream else name
-        click.echo(f"{what} is {'not refreshed any more' if paused else 'refreshed again'}.")
+        echo(f"{what} is {'not refreshed any more' if paused else 'refreshed again'}.")
 
 
 # ── times to live ──
@@ -221,17 +223,23 @@ def set_ttl(*, name: str, key: str, ttl: str, as_json: bool) -> None:
     if as_json:
         print_json({"type": name, "key": key, "ttl_seconds": span_seconds})
     else:
-        click.echo(f"{name} {key} now stays fresh for {span(span_seconds)}.")
+        echo(f"{name} {key} now stays fresh for {span(span_seconds)}.")
 
 
 @ttl.command("list")
 @click.argument("name", metavar="[TYPE]", required=False)
 @LIMIT
-@AFTER
+@click.option(
+    "--after",
+    default="",
+    metavar="[TYPE:]KEY",
+    help="Go on after this key, as TYPE:KEY unless TYPE is given: the next page.",
+)
 @AS_JSON
 def list_ttls(*, name: str | None, limit: int, after: str, as_json: bool) -> None:
-    """List the keys that have a time to live of their own."""
-    rows = with_app(lambda app: admin(app).ttls(name, after=after, limit=limit))
+    """List the keys that have a time to live of their own, by type and key."""
+    begin = (name, after) if name else _pair(after)
+    rows = with_app(lambda app: admin(app).ttls(name, after=begin if after else ("", ""), limit=limit))
     if as_json:
         for row in rows:
             print_json(row)
@@ -239,6 +247,7 @@ def list_ttls(*, name: str | None, limit: int, after: str, as_json: bool) -> Non
     columns = [Column("type"), Column("key"), Column("ttl", number=True), Column("of the type", number=True)]
     cells = ([row["data_type"], row["key"], span(row["ttl_seconds"]), span(row["type_ttl_seconds"])] for row in rows)
     print_table(columns, cells, empty="No key has a time to live of its own.")
+    say_more(rows, limit, lambda row: row["key"] if name else f"{row['data_type']}:{row['key']}")
 
 
 @ttl.command("clear")
@@ -252,7 +261,7 @@ def clear_ttl(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None
     if as_json:
         print_json({"type": name, "key": key, "cleared": had})
     else:
-        click.echo(f"{name} {key} has the time to live of its type{'' if had else '; it had none of its own'}.")
+        echo(f"{name} {key} has the time to live of its type{'' if had else '; it had none of its own'}.")
     if not had:
         ctx.exit(PROBLEM)
 
@@ -314,8 +323,7 @@ def list_universe(*, name: str, inactive: bool, limit: int, after: str, as_json:
         return
     cells = ([row["key"], "active" if row["active"] else "inactive", age(row["added_at"], now)] for row in rows)
     print_table([Column("key"), Column("state"), Column("added")], cells, empty=f"The universe of {name} is empty.")
-    if len(rows) >= limit:
-        click.echo(f"\nThe first {limit:,} are shown; for more: --after {rows[-1]['key']}")
+    say_more(rows, limit, lambda row: row["key"])
 
 
 def admin(app: Livewell) -> TypeAdmin:
@@ -325,11 +333,21 @@ def admin(app: Livewell) -> TypeAdmin:
     return TypeAdmin(app.database)
 
 
+def _pair(after: str) -> tuple[str, str]:
+    """TYPE:KEY; names of types have no colon."""
+    kind, colon, key = after.partition(":")
+    if after and not colon:
+        raise click.BadParameter(
+            f"{after!r} is no place in the list of all types; that is TYPE:KEY", param_hint="--after"
+        )
+    return kind, key
+
+
 def _say_changed(what: str, name: str, changed: int, *, as_json: bool) -> None:
     if as_json:
         print_json({"type": name, what: changed})
     else:
-        click.echo(f"{changed:,} key{'s' * (changed != 1)} of {name} {what}.")
+        echo(f"{changed:,} key{'s' * (changed != 1)} of {name} {what}.")
 
 
 def _paths(files: Sequence[Path], shipped: str | None) -> list[Path]:
@@ -371,6 +389,20 @@ def _cells(row: dict[str, Any], now: Any) -> list[str]:
 
 
 def _column(column: dict[str, Any]) -> list[str]:
-    bounds = json.dumps(column.get("bounds") or {}, ensure_ascii=False)
     name = column["name"] + (" (row key)" if column.get("key") else "")
-    return [name, column["type"], "null" if column["nullable"] else "", "" if bounds == "{}" else bounds]
+    return [name, column["type"], "null" if column["nullable"] else "", _bounds(column.get("bounds") or {})]
+
+
+def _bounds(bounds: dict[str, Any]) -> str:
+    """In words: more than 0, at most 100, 8 characters at most."""
+    said = []
+    if "min" in bounds:
+        said.append(f"{'more than' if bounds.get('above_min') else 'at least'} {bounds['min']}")
+    if "max" in bounds:
+        said.append(f"{'less than' if bounds.get('below_max') else 'at most'} {bounds['max']}")
+    left = {name: value for name, value in bounds.items() if name not in ("min", "max", "above_min", "below_max")}
+    return ", ".join([*said, *(f"{name.replace('_', ' ')} {_listed(value)}" for name, value in left.items())])
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

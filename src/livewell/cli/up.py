@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import click
-
 from livewell.cli.command import command, say
 from livewell.cli.output import AS_JSON, print_facts, print_json
-from livewell.cli.serve import HOST, PORT, Serving, login_link, serving
+from livewell.cli.serve import HOST, PORT, PRINT_LINK, Serving, login_link, other_link, serving
+from livewell.cli.terminal import echo
 from livewell.cli.worker import APP, QUEUES, SLOTS, check_queues, run, work
 from livewell.errors import ConfigurationError
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 @SLOTS
 @HOST
 @PORT
+@PRINT_LINK
 @AS_JSON
 def up(
     *,
@@ -33,6 +33,7 @@ def up(
     slots: int | None,
     http_host: str | None,
     http_port: int | None,
+    print_link: bool,
     as_json: bool,
 ) -> None:
     """Run everything in one process: database, schema, worker, HTTP server.
@@ -51,7 +52,7 @@ def up(
     app = load_app(target)
     check_queues(app, target, queues)
     if app.settings.database_url is None and not as_json:
-        click.echo("Starting the embedded Postgres (or finding it running) …")
+        echo("Starting the embedded Postgres (or finding it running) …")
     address = database_address(app.settings)
     report = migrate.migrate(address, roles=app.settings.roles)
     ready = _server(settings, as_json=as_json)
@@ -62,7 +63,7 @@ def up(
             await work(app, queues=queues, slots=slots)
             return
         async with serving(ready) as stop:
-            link = await login_link(settings, ready.base)
+            link = await login_link(settings, ready.base, print_link=print_link)
             _say(app, target, queues, address, report, served=(ready.base, link), as_json=as_json)
             await work(app, queues=queues, slots=slots, beside=stop)
 
@@ -122,6 +123,6 @@ def _say(
             "stop": "Ctrl-C" + ("; the database goes on, until: livewell db stop" if embedded else ""),
         }
         print_facts(facts)
-        if served and served[1]:
-            click.echo(f"log in    {served[1]}")  # as it is: it is for the reader
+        if served:
+            echo(f"log in    {served[1] or other_link(served[0])}")  # as it is: it is for the reader
     sys.stdout.flush()

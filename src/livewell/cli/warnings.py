@@ -10,6 +10,7 @@ import click
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
 from livewell.cli.output import AS_JSON, LIMIT, Column, age, number, print_json, print_table, short
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -57,7 +58,7 @@ def list_warnings(*, hours: int, data_type: str | None, limit: int, after: str, 
     columns += [Column("per hour", number=True), Column("last"), Column("example", elastic=True)]
     print_table(columns, (_cells(row, now) for row in rows), empty=f"Nothing was tolerated within {hours} h.")
     if len(rows) >= limit:
-        click.echo(f"\nThe first {limit:,} are shown; for more: --limit, or --json and --after")
+        echo(f"\nThe first {limit:,} are shown; for more: --limit, or --json and --after")
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,14 +14,14 @@ import click
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import command
 from livewell.cli.get import record
-from livewell.cli.output import AS_JSON, age, console, print_json, short
+from livewell.cli.output import AS_JSON, age, print_json, short
+from livewell.cli.terminal import console
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from rich.table import Table
 
     from livewell.app import Livewell
+    from livewell.db import Presence
     from livewell.refresh.reading import Reading
 
 _COLUMNS_MAX = 5
@@ -64,9 +64,13 @@ async def _print(app: Livewell, name: str, keys: tuple[str, ...], changes: int |
 
 
 async def _show(app: Livewell, name: str, keys: tuple[str, ...], changes: int | None) -> None:
-    """Ages go on by themselves: the table is made anew four times a second, in rich's own thread, from readings that are only ever replaced."""
+    """Ages go on by themselves, and verdicts turn: the table is made anew four times a second, in rich's own thread, from readings that are only ever replaced."""
+    from rich.console import Group  # noqa: PLC0415 - heavy
     from rich.live import Live  # noqa: PLC0415 - heavy
+    from rich.text import Text  # noqa: PLC0415 - heavy
 
+    from livewell import logs  # noqa: PLC0415 - heavy
+    from livewell.db import Presence  # noqa: PLC0415 - heavy
     from livewell.refresh.admin import TypeAdmin  # noqa: PLC0415 - heavy
 
     order = [column["name"] for column in (await TypeAdmin(app.database).type(name))["columns"]]
@@ -75,17 +79,26 @@ async def _show(app: Livewell, name: str, keys: tuple[str, ...], changes: int | 
     seen = 0
     out = console()
 
-    def table() -> Table:
-        now = began + timedelta(seconds=time.monotonic() - begun)
-        return as_table(latest, keys, order, now=now, width=out.width)
+    presence = Presence(app.database)
 
-    with Live(get_renderable=table, console=out, refresh_per_second=4, transient=False):
-        async with aclosing(app.watch(name, keys)) as readings:
+    def shown() -> Group:
+        now = began + timedelta(seconds=time.monotonic() - begun)
+        table = as_table(latest, keys, order, now=now, width=out.width)
+        return Group(table, Text(away_words(presence, now), style="bold red")) if presence.away else Group(table)
+
+    with logs.held_back(), Live(get_renderable=shown, console=out, refresh_per_second=4, transient=False):
+        async with presence, aclosing(app.watch(name, keys)) as readings:
             async for reading in readings:
                 latest[reading.key] = reading
                 seen += 1
                 if seen == changes:
                     return
+
+
+def away_words(presence: Presence, now: datetime) -> str:
+    """Since when nobody can judge what is shown; the database's clock, in the reader's own zone."""
+    since = now.astimezone() - timedelta(seconds=presence.silent_seconds)
+    return f"Database away since {since:%H:%M:%S}; what is shown is from before, and turns stale by itself."
 
 
 def as_table(
@@ -96,7 +109,7 @@ def as_table(
     from rich.table import Table  # noqa: PLC0415 - heavy
     from rich.text import Text  # noqa: PLC0415 - heavy
 
-    shown = [latest[key] for key in keys if key in latest]
+    shown = [latest[key].now() for key in keys if key in latest]
     left = {"key": [one.key for one in shown], "verdict": [one.verdict for one in shown]}
     right = {
         "source": [age(one.source_at, now) for one in shown],

@@ -10,6 +10,7 @@ import click
 from livewell.cli.administration import with_app
 from livewell.cli.command import PROBLEM, command
 from livewell.cli.output import AS_JSON, print_json
+from livewell.cli.terminal import echo
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -38,6 +39,6 @@ def why(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
     if as_json:
         print_json({**asdict(answer), "words": answer.operator_words})
     else:
-        click.echo(f"{name} {key}: {answer.operator_words}.")
+        echo(f"{name} {key}: {answer.operator_words}.")
     if answer.reason in NOTHING:
         ctx.exit(PROBLEM)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from livewell.cli.command import INTERRUPTED, OK, PROBLEM, command
+from livewell.cli.command import INTERRUPTED, OK, PROBLEM, command, say
+from livewell.cli.terminal import echo
 from livewell.errors import ConfigurationError, LivewellError
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ SLOTS = click.option(
     help="Worker processes; one that dies is started again.",
 )
 @click.option("--name", metavar="TEXT", help="What `livewell queues workers` calls it (host:pid, if not given).")
+@click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Serve this worker's metrics there (LIVEWELL_METRICS_ADDRESS); with --processes each next one at the next port.",
+)
 @click.option("--leash", is_flag=True, hidden=True, help="Stop when standard input ends: whoever started us is gone.")
 @click.pass_context
 def worker(
@@ -63,6 +69,7 @@ def worker(
     slots: int | None,
     processes: int,
     name: str | None,
+    metrics: str | None,
     leash: bool,
 ) -> None:
     """Run an app's tasks until stopped, and refresh what is watched.
@@ -75,14 +82,15 @@ def worker(
     from livewell.cli.target import chosen_target, load_app  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
 
-    settings = Settings.load()
+    settings = Settings.load(metrics_address=metrics)
+    metrics = settings.metrics_address
     logs.configure(settings)
     target = chosen_target(target, settings)
     app = load_app(target)
     check_queues(app, target, queues)
     if processes > 1:
-        ctx.exit(_supervise(app, target, queues=queues, slots=slots, processes=processes, name=name))
-    run(lambda: work(app, queues=queues, slots=slots, name=name, leash=leash))
+        ctx.exit(_supervise(app, target, queues=queues, slots=slots, processes=processes, name=name, metrics=metrics))
+    run(lambda: work(app, queues=queues, slots=slots, name=name, leash=leash, metrics=metrics))
 
 
 def check_queues(app: Livewell, target: str, queues: Sequence[str]) -> None:
@@ -103,10 +111,16 @@ async def work(
     slots: int | None = None,
     name: str | None = None,
     leash: bool = False,
+    metrics: str | None = None,
     beside: Callable[[], None] | None = None,
 ) -> None:
-    """Open the app and be a worker until a signal says stop; one that comes while still opening ends it there. beside: what else a signal stops."""
+    """Open the app and be a worker until a signal says stop; one that comes while still opening ends it there. beside: what else a signal stops. metrics: where to serve them."""
     import asyncio  # noqa: PLC0415 - heavy
+
+    import structlog  # noqa: PLC0415 - heavy
+
+    from livewell.db import embedded  # noqa: PLC0415 - heavy
+    from livewell.operations.endpoint import metrics_endpoint  # noqa: PLC0415 - heavy
 
     loop = asyncio.get_running_loop()
     opening = asyncio.current_task()
@@ -129,8 +143,12 @@ async def work(
     try:
         await app.open()
         settle_memory()
-        worker = app.worker(queues=list(queues) or None, slots=slots, name=name, on_hang=_end_hung)
-        await _run_to_the_end(worker)
+        async with embedded.kept_alive(app.settings), metrics_endpoint(metrics) as address:
+            if address is not None:
+                structlog.get_logger("livewell.worker").info("metrics are served", address=address)
+            # Made last: a signal that came between this and its run was forgotten.
+            worker = app.worker(queues=list(queues) or None, slots=slots, name=name, on_hang=_end_hung)
+            await _run_to_the_end(worker)
     except asyncio.CancelledError:
         if worker is not None:
             raise
@@ -157,14 +175,14 @@ async def _run_to_the_end(worker: Worker) -> None:
         code, problem = PROBLEM, error
     except Exception:  # noqa: BLE001 - printed; it may be for want of memory, and an orderly end needs some: a thread to start, tasks to wait for
         with suppress(MemoryError):
-            traceback.print_exc()
+            say(traceback.format_exc())
         os._exit(PROBLEM)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().remove_signal_handler(number)
         signal.signal(number, signal.SIG_IGN)  # it has stopped: another signal must not change the exit code
     if worker.must_exit_hard:
         if problem is not None:
-            click.echo(f"livewell: worker: {problem}", err=True)
+            echo(f"livewell: worker: {problem}", err=True)
         sys.stderr.flush()
         os._exit(code)
     if problem is not None:
@@ -236,7 +254,14 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _supervise(
-    app: Livewell, target: str, *, queues: Sequence[str], slots: int | None, processes: int, name: str | None
+    app: Livewell,
+    target: str,
+    *,
+    queues: Sequence[str],
+    slots: int | None,
+    processes: int,
+    name: str | None,
+    metrics: str | None,
 ) -> int:
     """Check here what would make every child fail at once; then let them run."""
     import asyncio  # noqa: PLC0415 - heavy
@@ -250,7 +275,9 @@ def _supervise(
 
     def arguments(place: int) -> list[str]:
         named = [f"--name={name}-{place}"] if name else []
-        return [sys.executable, "-m", "livewell.cli", "worker", target, *options, *named, "--processes=1", "--leash"]
+        counted = [f"--metrics={_next_port(metrics, place - 1)}"] if metrics else []
+        command = [sys.executable, "-m", "livewell.cli", "worker", target, *options, *named, *counted]
+        return [*command, "--processes=1", "--leash"]
 
     supervisor = Supervisor(arguments, processes, patience_seconds=settings.grace_seconds + RELEASE_SECONDS + 3)
 
@@ -261,3 +288,9 @@ def _supervise(
         return await supervisor.run()
 
     return asyncio.run(supervise()) or OK
+
+
+def _next_port(address: str, place: int) -> str:
+    """The address of a process by its place; any free port stays any free port."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + place if int(port) else 0}"

@@ -6,5 +6,6 @@ Only this package imports psycopg. Everything above speaks to the database throu
 from livewell.db.connection import Row
 from livewell.db.database import Database, Transaction
 from livewell.db.listen import Listener
+from livewell.db.presence import Presence
 
-__all__ = ["Database", "Listener", "Row", "Transaction"]
+__all__ = ["Database", "Listener", "Presence", "Row", "Transaction"]

@@ -37,6 +37,7 @@ Row = tuple[Any, ...]
 Connection = psycopg.AsyncConnection[Row]
 Cursor = psycopg.AsyncCursor[Row]
 
+_STATEMENT_CHARS_MAX = 120
 _CONFLICTS = ("40001", "40P01")
 _ENDED = ("25P03", "25P04", "57P05")  # the server ended us: idle in transaction, transaction or session too long
 _OURS: dict[str, type[LivewellError]] = {
@@ -55,14 +56,48 @@ _OURS: dict[str, type[LivewellError]] = {
 }
 
 
+class Deadline:
+    """Cuts the connection after so many seconds, and says so: what libpq then reports looks like a crash of the server."""
+
+    def __init__(self, connection: Connection, seconds: float, running: str) -> None:
+        self._connection = connection
+        self._seconds = seconds
+        self._running = running
+        self._passed = False
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._cut)
+
+    def cancel(self) -> None:
+        """It is over in time, or failed."""
+        self._timer.cancel()
+
+    def explain(self, doing: str) -> DatabaseUnavailable | None:
+        """What to raise instead of libpq's words, if it was we who cut."""
+        if not self._passed:
+            return None
+        statement = redact(" ".join(self._running.split()))[:_STATEMENT_CHARS_MAX]
+        return DatabaseUnavailable(
+            f"{doing}: no answer within our own deadline of {self._seconds:g} s, so we closed the connection"
+            + (f"; it was running: {statement}" if statement else "")
+        )
+
+    def _cut(self) -> None:
+        self._passed = True
+        sever(self._connection)
+
+
 @contextmanager
-def deadline(connection: Connection, seconds: float) -> Iterator[None]:
-    """Cut the connection if the block takes longer than this."""
-    timer = asyncio.get_running_loop().call_later(seconds, sever, connection)
+def deadline(connection: Connection, seconds: float, doing: str = "call", running: str = "") -> Iterator[None]:
+    """Cut the connection if the block takes longer than this; the error then names the deadline and what was running."""
+    limit = Deadline(connection, seconds, running)
     try:
         yield
+    except psycopg.Error as error:
+        ours = limit.explain(doing)
+        if ours is None:
+            raise
+        raise ours from error
     finally:
-        timer.cancel()
+        limit.cancel()
 
 
 def sever(connection: Connection) -> None:
@@ -105,7 +140,9 @@ def translate(error: psycopg.Error, doing: str) -> LivewellError | None:
         return _OURS[state](f"{doing}: {text}")
     if isinstance(error, pg.CheckViolation) and (error.diag.table_name or "") in {"job", "queue", "dead_job"}:
         return InvalidOption(f"{doing}: refused by {error.diag.constraint_name}: {text}")
-    if state in _ENDED or isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+    # An answer without a state is libpq's own word for a connection that broke in the middle of it: psycopg makes a bare DatabaseError of that.
+    broken = not state and type(error) is psycopg.DatabaseError
+    if broken or state in _ENDED or isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return DatabaseUnavailable(f"{doing}: {text}", sqlstate=state)
     return None
 
@@ -117,7 +154,11 @@ def has_rows(cursor: Cursor) -> bool:
 
 async def connect(conninfo: str, *, seconds: float, prepare: bool, options: str = "") -> Connection:
     """Open one autocommit connection within this many seconds."""
-    arguments: dict[str, Any] = {"connect_timeout": max(2, round(seconds)), "application_name": "livewell"}
+    arguments: dict[str, Any] = {
+        "connect_timeout": max(2, round(seconds)),
+        "application_name": "livewell",
+        "client_encoding": "utf8",
+    }
     if options:
         arguments["options"] = options
     with translated("connect"):

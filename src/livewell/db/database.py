@@ -19,6 +19,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from livewell.db.connection import Connection, Row, connect, deadline, has_rows, translated
 from livewell.db.link import Link
+from livewell.db.session import startup_options
 from livewell.errors import ConfigurationError, DatabaseUnavailable, LivewellError, ReplicaRefused
 from livewell.settings import Settings
 
@@ -49,12 +50,12 @@ class Transaction:
 
     async def execute(self, query: str, params: Sequence[Any] | dict[str, Any] | None = None) -> int:
         """Run one statement; answers how many rows it touched."""
-        with translated("execute", foreign=True), deadline(self.connection, self._call_seconds):
+        with translated("execute", foreign=True), deadline(self.connection, self._call_seconds, "execute", query):
             return (await self.connection.execute(query.encode(), params)).rowcount
 
     async def commit(self) -> None:
         """Commit; an earlier error that was swallowed makes Postgres roll back instead, and that must not look like success."""
-        with translated("commit"), deadline(self.connection, self._call_seconds):
+        with translated("commit"), deadline(self.connection, self._call_seconds, "commit", "COMMIT"):
             cursor = await self.connection.execute("COMMIT")
         if cursor.statusmessage != "COMMIT":
             raise LivewellError(
@@ -63,7 +64,7 @@ class Transaction:
 
     async def fetch(self, query: str, params: Sequence[Any] | dict[str, Any] | None = None) -> list[Row]:
         """Run one statement and answer all its rows."""
-        with translated("fetch", foreign=True), deadline(self.connection, self._call_seconds):
+        with translated("fetch", foreign=True), deadline(self.connection, self._call_seconds, "fetch", query):
             return await (await self.connection.execute(query.encode(), params)).fetchall()
 
 
@@ -104,7 +105,8 @@ class Database:
                 "prepare_threshold": None if self.address.pooled else 5,
                 "connect_timeout": max(2, round(self.settings.connect_timeout_seconds)),
                 "application_name": "livewell",
-                **({} if self.address.pooled else {"options": self._timeouts()}),
+                "client_encoding": "utf8",
+                **({} if self.address.pooled else {"options": self._session()}),
             },
         )
         await self._pool.open()
@@ -131,7 +133,7 @@ class Database:
             call_seconds=seconds or self.settings.call_timeout_seconds,
             prepare=not self.address.pooled,
             connect_seconds=self.settings.connect_timeout_seconds,
-            options="" if self.address.pooled else self._timeouts(),
+            options="" if self.address.pooled else self._session(),
         )
         self._links.append(link)
         return link
@@ -139,14 +141,15 @@ class Database:
     async def call(self, query: str, params: Sequence[Any] = (), *, seconds: float | None = None) -> list[Row]:
         """Run one statement in its own transaction and answer its rows."""
         async with self._connection() as connection:
-            with translated("call"), deadline(connection, seconds or self.settings.call_timeout_seconds):
+            limit = seconds or self.settings.call_timeout_seconds
+            with translated("call"), deadline(connection, limit, "call", query):
                 cursor = await connection.execute(query.encode(), params)
                 return await cursor.fetchall() if has_rows(cursor) else []
 
     async def call_dicts(self, query: str, params: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """The same, with rows as dictionaries: for lists that people read."""
         async with self._connection() as connection:
-            with translated("call"), deadline(connection, self.settings.call_timeout_seconds):
+            with translated("call"), deadline(connection, self.settings.call_timeout_seconds, "call", query):
                 cursor = connection.cursor(row_factory=dict_row)
                 await cursor.execute(query.encode(), params)
                 return await cursor.fetchall()
@@ -192,7 +195,7 @@ class Database:
         try:
             with deadline(connection, self.settings.call_timeout_seconds):
                 await connection.rollback()
-        except psycopg.Error:
+        except (psycopg.Error, DatabaseUnavailable):
             await connection.close()  # the pool replaces a closed connection; the server rolls back by itself
 
     def _check_the_others(self) -> None:
@@ -200,10 +203,12 @@ class Database:
         if self._pool is not None and (self._checking is None or self._checking.done()):
             self._checking = asyncio.create_task(self._pool.check())
 
-    def _timeouts(self) -> str:
-        return (
-            f"-c statement_timeout={round(self.settings.statement_timeout_seconds * 1000)}"
-            f" -c idle_in_transaction_session_timeout={round(self.settings.idle_in_transaction_seconds * 1000)}"
+    def _session(self) -> str:
+        return startup_options(
+            {
+                "statement_timeout": round(self.settings.statement_timeout_seconds * 1000),
+                "idle_in_transaction_session_timeout": round(self.settings.idle_in_transaction_seconds * 1000),
+            }
         )
 
 
@@ -211,7 +216,7 @@ async def inspect(conninfo: str, seconds: float) -> Address:
     """Version, pooler or not, primary or not."""
     connection = await connect(conninfo, seconds=seconds, prepare=False)
     try:
-        with translated("inspect"), deadline(connection, seconds):
+        with translated("inspect"), deadline(connection, seconds, "inspect"):
             cursor = await connection.execute("SELECT pg_backend_pid(), pg_is_in_recovery()")
             row = await cursor.fetchone()
         pid, replica = row or (0, False)

@@ -17,7 +17,7 @@ from psycopg import generators, waiting
 from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
 
-from livewell.db.connection import Connection, Cursor, Row, connect, has_rows, other, sever, translate
+from livewell.db.connection import Connection, Cursor, Deadline, Row, connect, has_rows, other, sever, translate
 
 Statement = tuple[str, Sequence[str | None]]
 """With $1, $2 … and its parameters as text."""
@@ -72,7 +72,7 @@ class Link:
             await cursor.execute(query.encode(), params)
             return await cursor.fetchall() if has_rows(cursor) else []
 
-        return await self._run(fetch)
+        return await self._run(fetch, query)
 
     async def ask(self, query: str, params: Sequence[str | None], *, then: Statement | None = None) -> list[Row]:
         """Like ask_unread(), with the rows read."""
@@ -101,7 +101,7 @@ class Link:
             self._rider = True
             return Unread(connection, await _steps(connection, _answer(connection.pgconn)))
 
-        return await self._run(ask)
+        return await self._run(ask, query)
 
     async def _name(self, connection: Connection, query: str) -> bytes:
         """Of the statement as this connection has prepared it."""
@@ -139,7 +139,7 @@ class Link:
             sever(cursor.connection)
             await cursor.connection.close()
 
-    async def _run(self, work: Callable[[Cursor], Awaitable[T]]) -> T:
+    async def _run(self, work: Callable[[Cursor], Awaitable[T]], query: str) -> T:
         async with self._turn:
             if self._cursor is None:
                 connection = await connect(
@@ -148,7 +148,7 @@ class Link:
                 self._cursor = connection.cursor()
                 self._encoding = connection.info.encoding
             cursor = self._cursor
-            timer = asyncio.get_running_loop().call_later(self._call_seconds, sever, cursor.connection)
+            limit = Deadline(cursor.connection, self._call_seconds, query)
             try:
                 if self._rider:
                     await self._let_off(cursor.connection)
@@ -156,10 +156,10 @@ class Link:
             except BaseException as error:
                 await self.close()
                 if isinstance(error, psycopg.Error):
-                    raise translate(error, "call") or other(error, "call") from error
+                    raise limit.explain("call") or translate(error, "call") or other(error, "call") from error
                 raise
             finally:
-                timer.cancel()
+                limit.cancel()
 
 
 async def _steps(connection: Connection, generator: PQGen[T]) -> T:

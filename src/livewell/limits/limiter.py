@@ -9,15 +9,16 @@ Rate, budget and breaker are per credential; concurrency is for all of them toge
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from livewell.errors import ConfigurationError, InvalidOption
 from livewell.limits import written
+from livewell.limits.walls import Call, Heard, Walls
 
-Call = Callable[[str, Sequence[Any]], Awaitable[list[tuple[Any, ...]]]]
+DEADLINE_SECONDS = 30.0  # unless told otherwise: three times what a refresh waits for its answer
 
 _NAME_BYTES_MAX = 200
 _PERMIT_SECONDS_MIN = 0.25  # unless told otherwise: a new connection with its handshake should fit
@@ -52,6 +53,7 @@ def read(
     burst: int,
     reserve: float | str,
     permit: float | str | None,
+    deadline: float | str = DEADLINE_SECONDS,
     budget: str | None,
     budget_resets: str | None,
     budget_stop: float | str,
@@ -61,6 +63,7 @@ def read(
     per_key: int | None,
     breaker: Breaker | None,
     credentials: Sequence[str],
+    silence_max: float | str = "15m",
 ) -> Limits:
     """Check every number; a limiter that could never let anything through is refused here."""
     what = f"limiter {name}"
@@ -68,9 +71,11 @@ def read(
         "burst": written.positive(burst, f"{what}: burst", required=True),
         "reserve": written.share(reserve, f"{what}: reserve", below=0.99),
         "permit_seconds": 1.0 if permit is None else written.span(permit, f"{what}: permit", 0.001, 60),
+        "deadline_seconds": written.span(deadline, f"{what}: deadline", 0.01, 3600),
         "estimate_units": estimate,
         "concurrency": written.positive(concurrency, f"{what}: concurrency"),
         "per_key": written.positive(per_key, f"{what}: per_key"),
+        "quiet_seconds_max": written.span(silence_max, f"{what}: silence_max", 1, 86400),
     }
     if isinstance(estimate, bool) or not isinstance(estimate, int) or not 0 <= estimate <= 2**62:
         raise ConfigurationError(f"{what}: estimate {estimate!r}: a whole number of units from 0 on is allowed")
@@ -149,8 +154,9 @@ def _breaker(what: str, breaker: Breaker) -> dict[str, Any]:
 class Limiter:
     """The handle that app.limiter() gives: tell it what the upstream says about its limits."""
 
-    def __init__(self, name: str, limits: Limits, call: Call) -> None:
+    def __init__(self, name: str, limits: Limits, call: Call, walls: Walls | None = None) -> None:
         self.name = name
+        self._walls = walls or Walls()
         self.limits = limits
         self._call = call
 
@@ -170,16 +176,21 @@ class Limiter:
         if limit is None and remaining is None and retry is None and until is None:
             return False
         is_instant = reset is not None and reset > _EPOCH_LIKELY
-        if until is not None or is_instant:
-            # Not by our own clock: it may be wrong, and the limiter lives by the database's.
-            now = float((await self._call("SELECT extract(epoch FROM livewell.now())::float8", ()))[0][0])
-            retry = max(0.0, until - now) if until is not None else retry
-            reset = max(0.0, reset - now) if reset is not None and is_instant else reset
-        rows = await self._call(
-            "SELECT livewell.observe_limiter(%s, %s, %s, %s, %s, %s)",
-            (self.name, credential or "", _whole(limit), _whole(remaining), reset, retry),
+        heard = self._walls.keep(
+            Heard(
+                self.name,
+                credential or "",
+                limit=_whole(limit),
+                remaining=_whole(remaining),
+                reset_seconds=None if is_instant else reset,
+                reset_at=reset if is_instant else None,
+                retry_seconds=retry,
+                retry_at=until,
+            )
         )
-        return bool(rows[0][0])
+        told = await heard.tell(self._call)  # while the database is away it is kept, and told before the next claim
+        self._walls.told([heard])
+        return told
 
 
 def _whole(number: float | None) -> int | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import time
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from livewell.duration import seconds
 from livewell.errors import ConfigurationError, InvalidOption
+from livewell.zones import read_zone
 
 _RATE = re.compile(r"(\d+)\s*(?:calls\s*)?/\s*(\d+(?:\.\d+)?\s*)?(ms|sec|s|minute|min|m|hour|h|day|d)")
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB|calls|tokens)\s*/\s*(day|\d+(?:\.\d+)?\s*(?:h|d))")
@@ -69,9 +69,9 @@ def resets(text: str, what: str) -> tuple[time, str]:
         if match is None:
             raise ValueError
         zone = match[3] or "UTC"
-        ZoneInfo(zone)
+        read_zone(zone)
         return time(int(match[1]), int(match[2])), zone
-    except (ValueError, ZoneInfoNotFoundError):
+    except ValueError:
         raise ConfigurationError(
             f'{what}: budget_resets {text!r}: write it like "00:00" or "17:30 America/New_York"'
         ) from None

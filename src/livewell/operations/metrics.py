@@ -20,25 +20,35 @@ from livewell import measures
 from livewell.operations.gauges import GAUGES
 from livewell.operations.state import Document
 
-__all__ = ["CONTENT_TYPE", "text"]
+__all__ = ["CONTENT_TYPE", "process_text", "text"]
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 class _Asked(Collector):
-    """What one request is answered with."""
+    """What one request is answered with; without a document only what this process counted."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document | None) -> None:
         self._document = document
 
     def collect(self) -> Iterator[Metric]:
         """Gauges, then what this process counted."""
-        yield from gauges(self._document)
+        if self._document is not None:
+            yield from gauges(self._document)
         yield from _counted()
 
 
 def text(document: Document) -> bytes:
     """The whole page."""
+    return _page(document)
+
+
+def process_text() -> bytes:
+    """What this process counted, and nothing that the database would have to be asked for."""
+    return _page(None)
+
+
+def _page(document: Document | None) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Asked(document))
     return generate_latest(registry)
@@ -60,6 +70,11 @@ def _counted() -> Iterator[Metric]:
         for labels, n in list(counter.values.items()):
             counted.add_metric(labels, n)
         yield counted
+    for gauge in measures.GAUGES:
+        held = GaugeMetricFamily(gauge.name, gauge.about, labels=gauge.labels)
+        for labels, count in list(gauge.values.items()):
+            held.add_metric(labels, count())
+        yield held
     for histogram in measures.HISTOGRAMS:
         took = HistogramMetricFamily(histogram.name, histogram.about, labels=histogram.labels)
         for labels, (_, total) in list(histogram.values.items()):

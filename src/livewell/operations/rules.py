@@ -22,7 +22,7 @@ log = structlog.get_logger("livewell.rules")
 _RULES = "SELECT name FROM livewell.alert_rules() ORDER BY level, name"
 _EVALUATE = "SELECT answer, fired, cooled, rearmed FROM livewell.evaluate_rule(%s)"
 _WARN = "SELECT livewell.warn('alerts.rules', %s, %s)"
-_RULE_SECONDS = 5.0  # far less than a minute: thirteen rules, and most take a millisecond
+_RULE_SECONDS = 5.0  # far less than a minute: some sixteen rules, and most take a millisecond
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def stuck(document: Document) -> list[str]:
         if one["lease_left_seconds"] < 0
     ]
     said += [
-        f"limiter {one['name']} {one['credential']}".rstrip() + f" waits: {one['waits_for']}"
+        f"calls to {one['name']} {one['credential']}".rstrip() + f" are stopped: {one['waits_for']}"
         for one in part(document, "limits").get("limiters", ())
         if one["active"] and one["waits_for"] in ("breaker", "budget", "upstream", "probe")
     ]

@@ -7,6 +7,7 @@ means by its refusal).
 from livewell.outbound.answer import Answer
 from livewell.outbound.client import Outbound
 from livewell.outbound.depth import too_deep
+from livewell.outbound.exchange import Share
 from livewell.outbound.wall import Wall, classify
 
-__all__ = ["Answer", "Outbound", "Wall", "classify", "too_deep"]
+__all__ = ["Answer", "Outbound", "Share", "Wall", "classify", "too_deep"]

@@ -1,6 +1,6 @@
 """What an upstream answered, whole."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 __all__ = ["Answer"]
@@ -17,3 +17,5 @@ class Answer:
     decoded_bytes: int
     had_length: bool  # Content-Length was there, or the status has no body
     seconds: float
+    alone: bool  # its connection had carried no other question: it can be nobody else's answer
+    retire: Callable[[], None] = field(repr=False)  # ask nothing more on its connection

@@ -30,7 +30,7 @@ from livewell import tracing
 from livewell.errors import CallFailed, InvalidOption, LivewellError
 from livewell.outbound.answer import Answer
 from livewell.outbound.decoding import decoder
-from livewell.outbound.exchange import CALL, Call, Connector, Request, StaleConnection
+from livewell.outbound.exchange import CALL, Call, Connector, Request, Share, StaleConnection
 from livewell.outbound.failure import BodyRefused, Reason, explain, safe
 from livewell.outbound.guard import Guard, Resolve, SystemResolve
 from livewell.outbound.target import Hosts, Target, UrlRefused
@@ -128,13 +128,14 @@ class Outbound:
         query: Mapping[str, str | SecretStr] | None = None,
         body_bytes_max: int,
         before_write: Callable[[], None] | None = None,
+        share: Share | None = None,
     ) -> Answer:
         """Make one request and give the whole answer, or raise CallFailed. Never a second request.
 
-        A credential goes in as a SecretStr, in headers or in query (added to the URL's own), and comes out nowhere. before_write runs on the
+        The call has a connection of its own, unless share says which other calls may have used it (answer.alone: none has). A credential goes in as a SecretStr, in headers or in query (added to the URL's own), and comes out nowhere. before_write runs on the
         connected socket just before the request is written: what it raises is raised here, and nothing was sent.
         """
-        call = Call(body_bytes_max, before_write)
+        call = Call(body_bytes_max, before_write, share)
         return await self._request("GET", url, call, headers=headers or {}, query=query or {})
 
     async def post(
@@ -207,6 +208,7 @@ class Outbound:
             sent=call.sent,
             status=call.status,
             headers=call.headers,
+            alone=call.alone,
         )
 
     def _session(self, resolve: Resolve, *, private: bool) -> aiohttp.ClientSession:
@@ -243,9 +245,12 @@ class Outbound:
         response = await self._head(send, call)
         try:
             call.status, call.headers = response.status, _answer_headers(response.raw_headers)
+            if response.status != 200:
+                call.retire()  # after this answer: it proves nothing about what is still to come
             body, decoded_bytes = await _read_body(response, call)
         finally:
             response.close()  # after a whole body this does nothing: the connection is back in the pool
+            call.ended()
         return Answer(
             status=response.status,
             headers=call.headers,
@@ -254,6 +259,8 @@ class Outbound:
             decoded_bytes=decoded_bytes,
             had_length="content-length" in call.headers or response.status in _NO_BODY,
             seconds=time.monotonic() - call.started,
+            alone=call.alone,
+            retire=call.retire,
         )
 
     async def _head(self, send: _Send, call: Call) -> aiohttp.ClientResponse:
@@ -322,5 +329,5 @@ def _reveal(value: str | SecretStr, secrets: list[str]) -> str:
     if isinstance(value, str):
         return value
     secret = value.get_secret_value()
-    secrets += [secret, quote(secret, safe="")]
+    secrets.append(secret)
     return secret

@@ -106,4 +106,4 @@ def decoder(content_encoding: str, body_bytes_max: int) -> Decoder:
         case "deflate":
             return _Inflater(body_bytes_max, gzip=False)
         case other:
-            raise BodyRefused("content_type", f"Content-Encoding {other[:40]!r} is not gzip, deflate or identity")
+            raise BodyRefused("content_type", f"Content-Encoding {other!r} is not gzip, deflate or identity")

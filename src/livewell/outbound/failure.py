@@ -11,7 +11,8 @@ from typing import Literal
 import aiohttp
 
 from livewell.outbound.guard import AddressRefused
-from livewell.redact import MASK, redact
+from livewell.redact import redact
+from livewell.secret_forms import secrets_of
 
 __all__ = ["DETAIL_CHARS_MAX", "BodyRefused", "Reason", "explain", "safe"]
 
@@ -83,6 +84,4 @@ def _certificate(error: Exception) -> str:
 
 def safe(text: str, secrets: tuple[str, ...]) -> str:
     """Hide known secrets, then what looks like one; then cut."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, MASK) if secret else text
-    return redact(text)[:DETAIL_CHARS_MAX]
+    return redact(secrets_of(*secrets).hide(text, 2 * DETAIL_CHARS_MAX))[:DETAIL_CHARS_MAX]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from livewell.db import Database
+from livewell.db import Database, acts
 from livewell.errors import InvalidOption, JobNotFound, UnknownQueue
 from livewell.model import Cancelled, JobState
 from livewell.queue.nudge import Nudger
@@ -13,6 +13,9 @@ from livewell.queue.task import encode_json
 from livewell.queue.why import Why
 
 Record = dict[str, Any]
+
+_JOB = "SELECT s.*, livewell.show_traceback(s.id) AS traceback FROM livewell.show_job(%s) s"
+_PAUSE = acts.audited("livewell.pause_queue(%s, %s)")
 
 
 class QueueAdmin:
@@ -36,7 +39,8 @@ class QueueAdmin:
 
     async def pause(self, queue: str, *, paused: bool = True) -> None:
         """Stop (or start) claiming from a queue."""
-        if not (await self._database.call("SELECT livewell.pause_queue(%s, %s)", (queue, paused)))[0][0]:
+        act = acts.line("queues.pause" if paused else "queues.resume", queue)
+        if not (await self._database.call(_PAUSE, (queue, paused, *act)))[0][0]:
             names = [row["name"] for row in await self.queues()]
             raise UnknownQueue(f"queue {queue!r} is not declared; there are: {', '.join(names) or 'none'}")
         if not paused:
@@ -49,18 +53,19 @@ class QueueAdmin:
         live = [s.value for s in (JobState.DELAYED, JobState.HELD, JobState.READY, JobState.RUNNING)]
         if state is not None and state not in live:
             raise InvalidOption(f"state {state!r}: allowed are {', '.join(live)}")
-        return await self._database.call_dicts(
+        rows = await self._database.call_dicts(
             "SELECT * FROM livewell.list_jobs(%s, %s, %s, %s)", (queue, state, after, limit)
         )
+        return [_with_task(row) for row in rows]
 
     async def job(self, job_id: int) -> Record:
-        """One job, wherever it is now."""
-        rows = await self._database.call_dicts("SELECT * FROM livewell.show_job(%s)", (job_id,))
+        """One job, wherever it is now, with the traceback of its last failure."""
+        rows = await self._database.call_dicts(_JOB, (job_id,))
         if not rows:
             raise JobNotFound(
                 f"job {job_id}: no live job, dead letter or finished job has that id (history is kept for some days)"
             )
-        return rows[0]
+        return _with_task(rows[0])
 
     async def why(self, job_id: int) -> Why:
         """Why a job is not running: the first thing that stands in its way; .words says it in a sentence."""
@@ -85,12 +90,18 @@ class QueueAdmin:
         return done
 
     async def dead(
-        self, *, queue: str | None = None, kind: str | None = None, after: int = 0, limit: int = 50
+        self,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        after: int = 0,
+        limit: int = 50,
     ) -> list[Record]:
         """A page of dead letters by id."""
-        return await self._database.call_dicts(
-            "SELECT * FROM livewell.list_dead(%s, %s, %s, %s)", (queue, kind, after, limit)
+        rows = await self._database.call_dicts(
+            "SELECT * FROM livewell.list_dead(%s, %s, %s, %s)", (queue, task, after, limit)
         )
+        return [_with_task(row) for row in rows]
 
     async def edit(self, job_id: int, payload: object) -> None:
         """Mend a dead letter's payload."""
@@ -99,12 +110,22 @@ class QueueAdmin:
             raise JobNotFound(f"dead letter {job_id}: there is none with that id; list them with: livewell dead list")
 
     async def redrive(
-        self, ids: Sequence[int] | None = None, *, queue: str | None = None, kind: str | None = None, limit: int = 1000
+        self,
+        ids: Sequence[int] | None = None,
+        *,
+        queue: str | None = None,
+        task: str | None = None,
+        limit: int = 1000,
     ) -> tuple[int, int]:
         """Give dead letters another life; answers how many went, and how many stayed because their key is taken."""
         rows = await self._database.call(
-            "SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)", (ids, queue, kind, limit)
+            "SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)", (ids, queue, task, limit)
         )
         if rows[0][0]:
             self._nudger.nudge("*")
         return rows[0][0], rows[0][1]
+
+
+def _with_task(row: Record) -> Record:
+    """The column is called kind, and a task is called task everywhere else."""
+    return {"task" if name == "kind" else name: value for name, value in row.items()}

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from livewell.db import Database, Transaction
 
 _WAIT_SECONDS_MAX = 30.0
+_RESTART_SECONDS = 0.5  # what is told then is the longest it can take
 
 
 class Job:
     """One run of one job. Ask for it by annotating a parameter: `async def resize(job: Job, path: str)`."""
 
     __slots__ = (
+        "_called",
         "_database",
         "_permit_until",
         "call_ended",
@@ -52,6 +54,7 @@ class Job:
         self.used_units: int | None = None
         self.call_ended: str | None = None  # how the call went, where it had more jobs than this one
         self._permit_until = permitted.until if permitted is not None else None
+        self._called = False
         self._database = database
         self.cancel_requested = (
             False  # True once this run should end; blocking handlers look here, async ones are cancelled
@@ -86,21 +89,32 @@ class Job:
 
     def spend_permit(self) -> None:
         """Call it just before the request is written: raises PermitLate when the permit's time is over. Then the job goes back, and nobody was called."""
+        self.check_permit()
+        self._called = True
+
+    def check_permit(self) -> None:
+        """Raise PermitLate when the permit's time is over; a request need not follow."""
         if self._permit_until is not None and time.monotonic() > self._permit_until:
-            self.used_units = self.used_units or 0
+            if not self._called:
+                self.used_units = (
+                    self.used_units or 0
+                )  # 0: no call was made; a call before this one may still be on its way
             raise PermitLate(
                 f"job {self.id}: the permit to call was not used in time; the job goes back for another one"
             )
 
-    async def permit(self, calls: int = 1) -> None:
-        """Wait until so many more calls may be made, and take the permits. Each lasts as long as the first one did."""
+    async def permit(self, calls: int = 1, *, answered: bool = False) -> None:
+        """Wait until so many more calls may be made, and take the permits. Each lasts as long as the first one did.
+
+        answered: every call that this job has made so far was answered. Then they count against the rate for one window from now; otherwise from the job's end, or until they can no longer arrive.
+        """
         if calls < 1:
             raise ValueError(f"permit({calls}): 1 or more are allowed")
         while True:
             sent = time.monotonic()
             rows = await self._database.call(
-                "SELECT * FROM livewell.take_permits(%s, %s, %s, %s)",
-                (self.worker, self.id, self.claimed.fence, calls),
+                "SELECT * FROM livewell.take_permits(%s, %s, %s, %s, %s)",
+                (self.worker, self.id, self.claimed.fence, calls, answered),
             )
             answer, reason, wait_seconds, permit_seconds, calls_max = rows[0]
             if answer == "fenced":
@@ -112,7 +126,8 @@ class Job:
             if answer == "granted":
                 self._permit_until = None if permit_seconds is None else sent + permit_seconds
                 return
-            await asyncio.sleep(min(_WAIT_SECONDS_MAX, max(0.005, wait_seconds or 0.5)))
+            most = _RESTART_SECONDS if reason == "restart" else _WAIT_SECONDS_MAX
+            await asyncio.sleep(min(most, max(0.005, wait_seconds or 0.5)))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:

@@ -35,8 +35,9 @@ def _words(outcome: Outcome) -> dict[str, Any]:
     match outcome:
         case Succeeded():
             return {"outcome": "succeeded"}
-        case Failed(error, delay_seconds):
-            return {"outcome": "retry", "error": error, "delay_seconds": delay_seconds}
+        case Failed(error, delay_seconds, traceback=traceback):
+            said = {"outcome": "retry", "error": error, "delay_seconds": delay_seconds}
+            return said if traceback is None else {**said, "traceback": traceback}
         case Refused(error, reason):
             return {"outcome": "refused", "error": error, "reason": reason}
         case Released(why, delay_seconds):
@@ -46,12 +47,13 @@ def _words(outcome: Outcome) -> dict[str, Any]:
 
 
 def _charge(job: Job, permit: Permit, outcome: Outcome) -> dict[str, Any]:
-    """What the limiter wants to know. The first job of a call speaks for the call."""
+    """What the limiter wants to know: how the job's own key fared, and from the first job of a call how the call went."""
     charge: dict[str, Any] = {
         "queue": job.claimed.queue,
         "kind": job.claimed.kind,
         "credential": permit.credential,
         "used": job.used_units,
+        "fared": _ended(outcome),
     }
     if job.claimed.fence == permit.call:
         charge["ended"] = job.call_ended or _ended(outcome)
@@ -59,7 +61,7 @@ def _charge(job: Job, permit: Permit, outcome: Outcome) -> dict[str, Any]:
 
 
 def speak_as_one(jobs: Sequence[Job], outcomes: Sequence[Outcome | None]) -> None:
-    """Let the first job of a call say how the call went: what any of them blames on the upstream, it did. What was used is the call's, whoever reported it."""
+    """Let the first job of a call say how the call went: one good answer makes it a good call, unless it met the bandwidth wall (R13). What was used is the call's, whoever reported it."""
     jobs[0].call_ended = min((_ended(outcome) for outcome in outcomes), key=_WEIGHT.index)
     if any(job.used_units is not None for job in jobs):
         for job in jobs:
@@ -72,4 +74,4 @@ def _ended(outcome: Outcome | None) -> str:
     return outcome.blame.value if isinstance(outcome, Failed) else "ours"
 
 
-_WEIGHT = ("wall", "upstream", "ok", "data", "ours")
+_WEIGHT = ("wall", "ok", "outage", "upstream", "data", "ours")

@@ -13,10 +13,8 @@ decode payload ──does not fit──▶ Refused(payload)
 from __future__ import annotations
 
 import random
-import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import PurePath
 from typing import Any
 
 from livewell import tracing
@@ -26,6 +24,7 @@ from livewell.queue.job import Job
 from livewell.queue.results import speak_as_one
 from livewell.queue.task import TaskDefinition
 from livewell.redact import redact
+from livewell.tracebacks import has_cause, mask_known, place_of, traceback_of, words
 
 _SUCCEEDED = Succeeded()
 _CONFLICTS = ("40001", "40P01")
@@ -139,7 +138,8 @@ def _outcome_of(error: Exception) -> Outcome | None:
         case OwnershipLost():
             outcome = None
         case Retry():
-            outcome = Failed(clean(words(error)), error.after, error.blame)
+            said = traceback_of(error) if has_cause(error) else None  # asked for by name: only what led to it is news
+            outcome = Failed(clean(words(error)), error.after, error.blame, cause_of(error), said)
         case Release():
             outcome = Released(clean(words(error)), error.after)
         case PermitLate():
@@ -151,8 +151,19 @@ def _outcome_of(error: Exception) -> Outcome | None:
         case DatabaseUnavailable():
             outcome = Released(describe(error), random.uniform(1, 3))  # noqa: S311 - jitter
         case _:
-            outcome = Failed(describe(error))
+            outcome = failed(error)
     return outcome
+
+
+def failed(error: BaseException, text: str | None = None) -> Failed:
+    """A failure with all that is told of it; text where the error's own would not say what happened."""
+    return Failed(text or describe(error), cause=cause_of(error), traceback=traceback_of(error))
+
+
+def cause_of(error: BaseException) -> str:
+    """Type and place: what failures of one kind have in common."""
+    place = place_of(error)
+    return f"{type(error).__name__} at {place}" if place else type(error).__name__
 
 
 def is_conflict(error: BaseException | None) -> bool:
@@ -168,21 +179,11 @@ def is_conflict(error: BaseException | None) -> bool:
 
 def describe(error: BaseException) -> str:
     """Type, message and place of an error: enough to find it, nothing secret, no paths."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
-    return clean(f"{type(error).__name__}: {words(error)}") + place
-
-
-def words(error: BaseException) -> str:
-    """The error's text; people write exceptions whose text cannot be had."""
-    try:
-        return str(error)
-    except Exception as unreadable:  # noqa: BLE001 - converted into words
-        return f"(its text cannot be read: {type(unreadable).__name__})"
+    place = place_of(error)
+    return clean(f"{type(error).__name__}: {words(error)}") + (f" ({place})" if place else "")
 
 
 def clean(text: str) -> str:
     """Text that any Postgres column takes: redacted, bounded, no NUL, no lone surrogate."""
-    return redact(
-        text[:_ERROR_CHARACTERS_MAX].encode(errors="replace").decode().replace("\x00", "\N{REPLACEMENT CHARACTER}")
-    )
+    hidden = mask_known(text, 2 * _ERROR_CHARACTERS_MAX).encode(errors="replace").decode()
+    return redact(hidden.replace("\x00", "\N{REPLACEMENT CHARACTER}"))[:_ERROR_CHARACTERS_MAX]

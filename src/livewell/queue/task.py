@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from livewell.errors import ConfigurationError, InvalidPayload
 from livewell.model import TaskPolicy
 from livewell.queue.job import Job
 
+_QUEUE_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
 _STORED_BYTES_MAX = 262_144  # of one payload, in Postgres
 _typed_dict: Any = TypedDict  # of fields that are known at run time only
 
@@ -99,6 +101,23 @@ def _list_of(arguments: type[BaseModel], *, as_models: bool) -> TypeAdapter[list
         item = _typed_dict(arguments.__name__, fields)
         item.__pydantic_config__ = arguments.model_config
     return TypeAdapter(list[item])
+
+
+def check_queue_name(name: str, what: str) -> None:
+    """Refuse a name that the table of queues would refuse, where it is written instead of at the first enqueue."""
+    if not isinstance(name, str) or not _QUEUE_NAME.fullmatch(name):
+        raise ConfigurationError(f"{what}{name!r}: 1 to 63 of a-z 0-9 _ . - are allowed, beginning with a letter")
+
+
+def check_policy(what: str, policy: TaskPolicy) -> None:
+    """Refuse what could never be enqueued, while the app is still being declared."""
+    check_queue_name(policy.queue, f"{what}: queue ")
+    if policy.attempts is not None and not 1 <= policy.attempts <= 100:
+        raise ConfigurationError(f"{what}: attempts {policy.attempts}: allowed are 1 to 100")
+    if not -100 <= policy.priority <= 100:
+        raise ConfigurationError(f"{what}: priority {policy.priority}: allowed are -100 to 100")
+    if policy.lane not in (0, 1):
+        raise ConfigurationError(f"{what}: lane {policy.lane}: allowed are Lane.PEOPLE (0) and Lane.BACKGROUND (1)")
 
 
 def define(function: Callable[..., Any], *, name: str | None, policy: TaskPolicy) -> TaskDefinition:

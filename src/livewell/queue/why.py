@@ -47,6 +47,7 @@ _WORDS = {
     "paused": "its queue {name} is paused since {since}; go on with: livewell queues resume {name}",
     "no_worker": "no worker works its queue {name}; start one with: livewell worker --queue {name}",
     "no_task": "workers work its queue, but none of them has the task {name}: deploy the code that has it",
+    "no_credential": "workers work its queue, but none of them has a credential of {name}: see livewell doctor",
     "suspect": "{n} of {limit} workers died while they held it: it waits for a worker that holds nothing else",
     "queue_limit": "its queue {name} is full: {n} of {limit} run",
     "concurrency": "its limiter {name} is full: {n} of {limit} calls run",
@@ -55,6 +56,7 @@ _WORDS = {
     "breaker": "the breaker of its limiter {name} is open, for {wait} more",
     "probe": "the breaker of its limiter {name} is half open: one call is trying whether the upstream is back",
     "upstream": "the upstream of its limiter {name} asked for silence, for {wait} more",
+    "restart": "the database was restarted: before its limiter {name} allows a call, every worker says what it heard from the upstream meanwhile; that takes {wait} at most",
     "behind": "it is ready, behind {n} others of its queue {name}",
     "next": "nothing: it is the next of its queue {name}, and a worker should take it within a second or two",
 }

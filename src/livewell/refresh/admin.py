@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from livewell.db import Database
+from livewell.db import Database, acts
 from livewell.duration import Duration, seconds
 from livewell.errors import InvalidOption, UnknownType
 from livewell.refresh import cron as crons
 from livewell.refresh.apply import redue
 from livewell.refresh.drift import Drift, find_drift
+from livewell.zones import read_zone
 
 _KEYS_PER_CALL = 1000
 _SPAN_SECONDS_MAX = 400 * 86400
@@ -39,6 +39,9 @@ FROM livewell.data_type t LEFT JOIN livewell.ledger l ON l.data_type = t.name AN
 """
 _UPSTREAMS = "SELECT u.name, u.base_url, u.paused_at IS NOT NULL AS paused, u.version, u.applied_at FROM livewell.upstream u ORDER BY u.name LIMIT 1000"
 
+_PAUSE_TYPE = acts.audited("livewell.pause_type(%s, %s)")
+_PAUSE_UPSTREAM = acts.audited("livewell.pause_upstream(%s, %s)")
+
 
 class TypeAdmin:
     """The registry of one database. Files are applied by livewell.refresh.apply, as the owner."""
@@ -64,8 +67,9 @@ class TypeAdmin:
 
     async def pause(self, name: str, *, paused: bool, upstream: bool = False) -> None:
         """Stop or start refreshing a type, or everything from an upstream; what is stored is read as before."""
-        query = "SELECT livewell.pause_upstream(%s, %s)" if upstream else "SELECT livewell.pause_type(%s, %s)"
-        [(found,)] = await self._database.call(query, (name, paused))
+        act = acts.line(f"{'upstreams' if upstream else 'types'}.{'pause' if paused else 'resume'}", name)
+        query = _PAUSE_UPSTREAM if upstream else _PAUSE_TYPE
+        found = (await self._database.call(query, (name, paused, *act)))[0][0]
         if not found:
             what = "upstream" if upstream else "type"
             raise UnknownType(f'{what} "{name[:60]}" is not in the registry; see: livewell types list')
@@ -111,9 +115,11 @@ class TypeAdmin:
         [(had,)] = await self._database.call("SELECT livewell.clear_ttl(%s, %s)", (name, key))
         return bool(had)
 
-    async def ttls(self, name: str | None = None, *, after: str = "", limit: int = 100) -> list[dict[str, Any]]:
-        """The keys that have their own, by type and key; after is for the pages of one type."""
-        return await self._database.call_dicts(_OVERRIDES, (name, name if after and name else "", after, limit))
+    async def ttls(
+        self, name: str | None = None, *, after: tuple[str, str] = ("", ""), limit: int = 100
+    ) -> list[dict[str, Any]]:
+        """The keys that have their own, by type and key, after the given type and key."""
+        return await self._database.call_dicts(_OVERRIDES, (name, *after, limit))
 
     async def add_universe(self, name: str, keys: Sequence[str]) -> int:
         """Put keys into the walk of a scheduled type; how many were not in it. In pages: a hundred thousand keys are not one statement."""
@@ -150,9 +156,9 @@ def _check_schedule(cron: str | None, zone: str | None) -> None:
     if cron is None or zone is None:
         raise InvalidOption("the strategy scheduled needs cron and zone")
     try:
-        ZoneInfo(zone)
+        read_zone(zone)
         crons.check(cron, zone)
-    except (crons.CronError, ValueError, OSError, ZoneInfoNotFoundError):
+    except (crons.CronError, ValueError):
         raise InvalidOption(
             f"cron {cron[:40]!r}, zone {zone[:40]!r}: five fields such as 0 2 * * *, and a zone such as UTC"
         ) from None

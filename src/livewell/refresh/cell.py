@@ -1,6 +1,6 @@
 """One value of an answer as its column wants it: the type exactly, the bounds, and a form Postgres reads without rounding.
 
-numeric → decimal text without trailing zeros     bigint, integer → int     double → float     date → YYYY-MM-DD     timestamptz → ISO in UTC
+numeric → all digits as they came, trailing zeros included     bigint, integer → int     double → float     date → YYYY-MM-DD     timestamptz → ISO in UTC
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -46,6 +46,38 @@ def plain_number(number: int | Decimal) -> str:
         return str(number)
     text = format(number.normalize(_EXACT), "f")
     return "0" if text == "-0" else text
+
+
+class Digits(str):
+    """A number as it came, digit by digit; equal to whatever is the same number: 1.5 and 1.50 are one row, and one content."""
+
+    __slots__ = ("canonical",)
+    canonical: str
+
+    def __new__(cls, number: int | Decimal) -> Self:
+        """With the text that equal numbers share."""
+        made = super().__new__(cls, format(number, "f") if isinstance(number, Decimal) else str(number))
+        made.canonical = plain_number(number)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return self.canonical == other.canonical if isinstance(other, Digits) else str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: str) -> bool:
+        return self.canonical < other.canonical if isinstance(other, Digits) else str.__lt__(self, other)
+
+    def __hash__(self) -> int:
+        return hash(self.canonical)
+
+
+def canonical(value: object) -> str:
+    """For the hash of a content, which is the same for equal numbers."""
+    if isinstance(value, Digits):
+        return value.canonical
+    raise TypeError(f"{type(value).__name__} in a checked row")
 
 
 def _wrong(column: Column, value: object, but: str, reason: Reason = Reason.WRONG_TYPE) -> Refusal:
@@ -88,7 +120,7 @@ def _numeric(column: Column) -> Convert:
         if not _is_number(value):
             raise _wrong(column, value, "but the column says numeric")
         _check_bounds(column, value, value)
-        return plain_number(value)  # type: ignore[arg-type] # _is_number has looked
+        return Digits(value)  # type: ignore[arg-type] # _is_number has looked
 
     return convert
 

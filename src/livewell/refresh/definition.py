@@ -84,7 +84,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A path and a query with {key} or {keys} in them."""
+    """A path and a query with {key} or {keys} in them; a parameter with {from} is left out where everything is asked for."""
 
     path: str
     query: tuple[tuple[str, str], ...]
@@ -107,6 +107,7 @@ class Fetch:
     pattern: KeyPattern
     body_bytes_max: int
     batch: Batch | None
+    revision_days: int | None = None  # of a history: what is older does not change any more (tail.py)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@
        └─────────────────────────────────┴───────────────────────────────────┘
     stop: the singleton is released, so that the next worker begins at once
 
-Each turn, for every upstream: livewell.dispatch_due. Every second scheduled types whose time has come walk on through their universe. Everything is decided in
+Each turn, for every upstream: livewell.dispatch_due. Every five seconds what waits though nobody wants it any more is ended (livewell.drop_refreshes). Every second scheduled types whose time has come walk on through their universe, and the viewers of a page of keys are counted again
+(livewell.recount_viewers), round and round. Everything is decided in
 SQL under the fence; a turn that was cut off half-way is taken again by whoever comes next. It turns far too often to have a run each time: one row, its pulse, says how often it did and when last.
 """
 
@@ -15,6 +16,7 @@ import asyncio
 import random
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -35,6 +37,9 @@ _DISPATCH = (
 )
 _WALKS = "SELECT data_type, cron, zone, due_at, paused, shown, now FROM livewell.list_walks()"
 _WALK = "SELECT answer, inserted, merged, wait_seconds, queues FROM livewell.dispatch_scheduled(%s, %s, %s, %s)"
+_RECOUNT = "SELECT data_type, key FROM livewell.recount_viewers(%s, %s, %s)"
+_DROP = "SELECT livewell.drop_refreshes(%s)"
+_DROP_SECONDS = 5.0
 _PULSE = "SELECT livewell.record_pulse(%s, %s, %s, %s, %s)"
 _PULSE_SECONDS = 5.0
 _STATS = "SELECT livewell.add_stats(ARRAY['refresh.due'], ARRAY['livewell.due_check'], ARRAY['done'], ARRAY[%s]::bigint[], ARRAY[%s]::bigint[])"
@@ -81,12 +86,16 @@ class Dispatcher:
         self._stopping = False
         self._next: dict[str, float] = {}  # upstream → when it is worth looking, monotonic
         self._walk_at = 0.0
+        self._drop_at = 0.0
+        self._counted: dict[str, tuple[str | None, str | None]] = {}  # upstream → where the recount is
         self._holder = holder
         self._pulse_at = 0.0
         self._pulsed = (0, 0)  # turns and jobs that were written already
         self._warnings: dict[tuple[str, str], str] = {}
         self._checks, self._check_seconds, self._stats_at = 0, 0.0, 0.0  # not yet in the statistics
-        self.counts: defaultdict[str, int] = defaultdict(int)  # turns, inserted, merged, parked, failed, outages
+        self.counts: defaultdict[str, int] = defaultdict(
+            int
+        )  # turns, inserted, merged, dropped, parked, failed, outages
 
     def wake(self, name: str) -> None:
         """Somebody subscribed to something stale, or asked for it: look now."""
@@ -123,12 +132,17 @@ class Dispatcher:
         now = time.monotonic()
         names = [row[0] for row in await self._link.call("SELECT name FROM livewell.upstream ORDER BY name LIMIT 1000")]
         self._next = {name: at for name, at in self._next.items() if name in names}
+        if self._drop_at <= now:
+            self._drop_at = now + _DROP_SECONDS
+            for name in names:  # first: what is ended takes no place from what is wanted
+                self.counts["dropped"] += (await self._link.call(_DROP, (name,)))[0][0]
         for name in names:
             if self._next.get(name, 0.0) <= now and not await self._dispatch(name):
                 return 0.0
         if self._walk_at <= now:
             self._walk_at = now + self._poll_seconds
             await self._walk()
+            await self._recount(names)
         if self._pulse_at <= now:
             self._pulse_at = now + _PULSE_SECONDS
             await self._pulse()
@@ -184,6 +198,13 @@ class Dispatcher:
                 self._nudger.nudge(queue)
             if answer == "not_holder":
                 self.singleton.lose()
+
+    async def _recount(self, upstreams: Sequence[str]) -> None:
+        """Count the viewers of the next page of each upstream's keys: order under overload goes by what was counted last."""
+        self._counted = {
+            name: (await self._link.call(_RECOUNT, (name, *self._counted.get(name, (None, None)))))[0]
+            for name in upstreams
+        }
 
     async def _pulse(self) -> None:
         turns, inserted = self.counts["turns"], self.counts["inserted"]

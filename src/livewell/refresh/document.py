@@ -26,7 +26,9 @@ _BAD_TEXT = re.compile("[\x00\ud800-\udfff]")
 _DIGITS_MAX = 400
 
 
-def read_file(content: bytes, name: str, *, private_hosts: Collection[str] = ()) -> UpstreamDefinition | TypeDefinition:
+def read_file(
+    content: bytes, name: str, *, private_hosts: Collection[str] = (), own_variables: Collection[str] = ()
+) -> UpstreamDefinition | TypeDefinition:
     """The one upstream or the one type in a TOML file."""
     if len(content) > FILE_BYTES_MAX:
         raise InvalidDefinition(f"{name}: larger than {FILE_BYTES_MAX:,} bytes; record a smaller sample")
@@ -37,7 +39,7 @@ def read_file(content: bytes, name: str, *, private_hosts: Collection[str] = ())
         raise InvalidDefinition(f"{name}: not UTF-8 text (line {line})") from None
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise InvalidDefinition(f"{name}: not valid TOML: {str(error)[:200] or 'nested too deeply'}") from None
-    return read(found, name, private_hosts=private_hosts)
+    return read(found, name, private_hosts=private_hosts, own_variables=own_variables)
 
 
 def read_row(
@@ -54,7 +56,11 @@ def read_row(
 
 
 def read(
-    document: object, name: str, *, private_hosts: Collection[str] | None = ()
+    document: object,
+    name: str,
+    *,
+    private_hosts: Collection[str] | None = (),
+    own_variables: Collection[str] = (),
 ) -> UpstreamDefinition | TypeDefinition:
     """The same from what a parser made of it."""
     _check(document, name)
@@ -66,7 +72,9 @@ def read(
         others = sorted(str(part) for part in document if part != "upstream")
         if others:
             raise InvalidDefinition(f"{name}: {show(others[0])} is not known beside [upstream]")
-        return read_upstream(document["upstream"], f"{name}: [upstream]", private_hosts=private_hosts)
+        return read_upstream(
+            document["upstream"], f"{name}: [upstream]", private_hosts=private_hosts, own_variables=own_variables
+        )
     return read_type(document, name)
 
 

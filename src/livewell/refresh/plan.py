@@ -22,6 +22,7 @@ HEAD_START_SECONDS = 10.0  # as in dispatch_due
 MONTH_SECONDS = 30 * 86_400.0
 _STEPS = 40  # of a bisection
 _HEIGHT_MAX = 1e18
+_SHORT = 1.001  # of the calls allowed: more is not a rounding error
 _NOTHING = 1e-6  # of the calls allowed: what is left of them is a rounding error
 _VIEWERS_MIN = 0.01  # of a key that nobody watches: it goes after all others of its lane
 
@@ -111,6 +112,9 @@ class UpstreamPlan:
     types: tuple[TypePlan, ...]
     budget: BudgetPlan | None
     calls_last_minute: float  # as granted; to hold the plan against
+    not_fresh: tuple[
+        tuple[str, float], ...
+    ] = ()  # why, and which share of the keys: stopped, failing, missing, limit, calls
     advice: tuple[Advice, ...] = ()
 
     @property
@@ -120,7 +124,7 @@ class UpstreamPlan:
 
     @property
     def _calls_short(self) -> bool:
-        return self.calls_allowed is not None and self.calls_needed > self.calls_allowed * 1.001
+        return self.calls_allowed is not None and self.calls_needed > self.calls_allowed * _SHORT
 
 
 def plan(facts: Facts) -> tuple[UpstreamPlan, ...]:
@@ -157,7 +161,19 @@ def _possible(upstream: UpstreamFacts, types: dict[str, TypeFacts], groups: Sequ
         tuple(plans),
         budget,
         upstream.calls_last_minute,
+        _not_fresh(served, sum(one.calls_needed for one in plans), upstream.calls_per_second),
     )
+
+
+def _not_fresh(served: Sequence[Served], needed: float, allowed: float | None) -> tuple[tuple[str, float], ...]:
+    """What keeps the rest from being fresh. limit: more calls are needed than are allowed; calls: they go stale while they are fetched."""
+    keys = sum(one.group.keys for one in served)
+    short = "limit" if allowed is not None and needed > allowed * _SHORT else "calls"
+    lost: dict[str, float] = {}
+    for one in served:
+        why = short if one.group.state == "kept" else one.group.state
+        lost[why] = lost.get(why, 0.0) + one.group.keys * (1 - one.share_fresh) / keys
+    return tuple(sorted(lost.items(), key=lambda part: -part[1]))
 
 
 # ── calls ──

@@ -98,9 +98,9 @@ def read_facts(document: Mapping[str, Any]) -> Facts:
     )
 
 
-def granted_per_second(calls: float, window_seconds: float, permit_seconds: float) -> float:
-    """What the limiter gives in the long run: its log of grants reaches two permits beyond the window (limiter_room.sql)."""
-    return calls / (window_seconds + 2 * permit_seconds)
+def granted_per_second(calls: float, window_seconds: float, call_seconds: float | None) -> float:
+    """What the limiter gives in the long run: a call counts while it is in flight, and one window more (limiter_room.sql)."""
+    return calls / (window_seconds + (call_seconds or 0.0))
 
 
 def _type(one: Mapping[str, Any], at: datetime) -> TypeFacts:
@@ -122,7 +122,7 @@ def _type(one: Mapping[str, Any], at: datetime) -> TypeFacts:
 def _upstream(one: Mapping[str, Any]) -> UpstreamFacts:
     limits = []
     if one["rate_calls"] is not None:
-        limits.append(granted_per_second(one["rate_calls"], one["rate_seconds"], one["permit_seconds"]))
+        limits.append(granted_per_second(one["rate_calls"], one["rate_seconds"], one["call_seconds"]))
     if one["concurrency"] is not None and one["call_seconds"]:
         limits.append(one["concurrency"] / one["call_seconds"])
     spent = one["spent"] or 0.0

@@ -12,6 +12,7 @@ from livewell.refresh.plan import MONTH_SECONDS, Advice, Freshness, TypePlan, Up
 from livewell.refresh.plan_budget import BudgetPlan
 from livewell.refresh.plan_facts import read_facts
 
+_TOLD = 0.005  # of the keys: less is not worth a word
 _STATE = "SELECT livewell.plan_state()"
 
 
@@ -62,6 +63,7 @@ def _upstream(one: UpstreamPlan, at: datetime) -> dict[str, Any]:
         "units_per_minute": _round(one.units * 60),
         "units_needed_per_month": _round(_month(one)),
         **_freshness(one.freshness),
+        "not_fresh": {why: _round(share) for why, share in one.not_fresh},
         "budget": None if one.budget is None else _budget(one.budget, at),
         "types": [_type(kind) for kind in one.types],
         "advice": [_advice(advice) for advice in one.advice],
@@ -130,6 +132,21 @@ def _round(value: float) -> float:
 
 
 # ── for people ──
+
+
+_WHY = {
+    "limit": "wait for the call limit",
+    "calls": "are being fetched: a time to live this short is over before the next answer is there",
+    "failing": "fail, and are asked again later (livewell doctor names them)",
+    "missing": "are unknown to the upstream",
+    "stopped": "are paused or parked",
+}
+
+
+def not_fresh_words(one: UpstreamPlan) -> str:
+    """`25 % fail, and are asked again later; 1 % are being fetched …`; nothing if nearly everything can be fresh."""
+    told = [f"{share:.0%} ".replace("%", " %") + _WHY[why] for why, share in one.not_fresh if share >= _TOLD]
+    return "; ".join(told)
 
 
 def advice_words(one: Advice) -> str:

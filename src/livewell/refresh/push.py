@@ -13,6 +13,9 @@ Nothing is missed:
 - every push_compare_seconds (60) all followed keys are compared: the bound for a commit that came later than that, and for whatever else might be missed;
 - verdicts change by the mere passing of time: each state says when, and is read again then.
 
+Nothing is shown as fresh for longer than it is: a verdict whose time is over, and that the database has not judged anew within half a second, is turned here (R22). So an outage leaves nobody's value
+fresh, and a database that answers late is not waited for.
+
 From the first follower on it listens until it is closed (a reader that ended with its last follower would be deaf to one that comes while it ends); with nobody to tell it reads nothing. Nobody holds a
 connection while waiting.
 """
@@ -22,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -31,14 +34,17 @@ import structlog
 from livewell.db import Database, Listener
 from livewell.errors import InvalidOption, LivewellError
 from livewell.queue.nudge import Nudger
+from livewell.refresh.elapsed import clock
+from livewell.refresh.follower import Follower
+from livewell.refresh.key_shares import KeyShares
 from livewell.refresh.known import Known
-from livewell.refresh.shown import Key, Shown, missing
+from livewell.refresh.shown import GRACE_SECONDS, Key, Shown, missing
+from livewell.shares import Client
 
 log = structlog.get_logger("livewell.hub")
 
 CHANGED = "refresh.changed"
-# All but the names and the last column are what Shown is made of.
-READ = "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value::text, turns_seconds FROM livewell.read_states(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[])"
+READ = "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value::text, turns_at, turns_seconds, age_seconds FROM livewell.read_readings(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[])"
 _SINCE = "SELECT at, types, keys, versions, last_at FROM livewell.changed_since(%s, %s, %s, %s, %s, %s)"
 _PAGE = 1000
 _SLICE = (
@@ -52,61 +58,6 @@ _FAILED_SECONDS = 1.0
 _TURN_SECONDS = 0.005  # after the instant itself: "older than" is true a moment later
 
 
-class Follower:
-    """Whoever waits for changes of some keys: the latest state of each, until it is taken. Bounded by its keys."""
-
-    __slots__ = ("_latest", "awaited", "has", "keys", "wake")
-
-    def __init__(self) -> None:
-        self.keys: set[Key] = set()
-        self.awaited: set[Key] = set()  # nothing was told of these yet
-        self.has: dict[Key, int] = {}  # for whoever passes values on: the version of each that was passed on
-        self.wake = asyncio.Event()
-        self._latest: dict[Key, Shown] = {}
-
-    @property
-    def waiting(self) -> int:
-        """How many keys have something new that was not taken."""
-        return len(self._latest)
-
-    def tell(self, shown: Shown) -> None:
-        """A newer state takes the place of one that was not taken yet."""
-        place = shown.place
-        self._latest[place] = shown
-        self.awaited.discard(place)
-        self.wake.set()
-
-    def begin(self, states: list[Shown]) -> None:
-        """What is known of keys that are followed from now on."""
-        self._latest.update((shown.place, shown) for shown in states)
-        if states:
-            self.wake.set()
-
-    def forget(self, place: Key) -> None:
-        """Not followed any more: what was not taken is not given."""
-        self._latest.pop(place, None)
-        self.has.pop(place, None)
-        self.awaited.discard(place)
-
-    def forget_all(self) -> None:
-        """Nothing is followed any more."""
-        for part in (self.keys, self.awaited, self.has, self._latest):
-            part.clear()
-
-    def pop(self) -> Shown | None:
-        """What has waited longest, as it is by now; None when nothing waits. For whoever is slower than the changes."""
-        if not self._latest:
-            return None
-        return self._latest.pop(next(iter(self._latest)))
-
-    async def take(self) -> list[Shown]:
-        """Wait for something new, and take all of it."""
-        await self.wake.wait()
-        self.wake.clear()
-        taken, self._latest = self._latest, {}
-        return list(taken.values())
-
-
 class Hub:
     """The reader of one process."""
 
@@ -117,6 +68,7 @@ class Hub:
         self._back_seconds = database.settings.call_timeout_seconds + 1  # no store takes longer
         self._followers: dict[Key, set[Follower]] = {}
         self._places: dict[Key, Key] = {}  # each once, however many follow it: a tenth of what a stream needs
+        self._shares = KeyShares(database.settings.watched_keys_max, database.settings.client_keys_max)
         self._known = Known(database.settings.watched_bytes_max)
         self._wanted: set[Key] = set()  # changed: to be read in the next pass
         self._new: dict[Key, None] = {}  # followed, and nothing is known of them yet; in the order they came
@@ -134,11 +86,6 @@ class Hub:
         self.told = 0
 
     @property
-    def full(self) -> bool:
-        """No more keys can be followed in this process."""
-        return len(self._followers) >= self._settings.watched_keys_max
-
-    @property
     def followed(self) -> int:
         """How many keys are followed."""
         return len(self._followers)
@@ -147,21 +94,28 @@ class Hub:
         """Call this for every nudge that the hub hears; with an empty name after the listening connection was lost."""
         self._hear.append(listener)
 
-    def follow(self, keys: Iterable[Key], *, read: bool = True) -> Follower:
-        """Begin to follow. With read the current state of each key comes first; without, whoever asks for it otherwise does so after this, and misses nothing."""
-        follower = Follower()
-        self.extend(follower, keys, read=read)
+    def has_room(self, client: Client | None) -> bool:
+        """Whether this client may follow another key."""
+        return self._shares.room(client, len(self._followers))
+
+    def follow(self, keys: Iterable[Key], *, read: bool = True, client: Client | None = None) -> Follower:
+        """Begin to follow all of these, or raise. With read the current state of each key comes first; without, whoever asks for it otherwise does so after this, and misses nothing."""
+        follower = Follower(client)
+        left = self.extend(follower, keys, read=read)
+        if left:
+            self.unfollow(follower)
+            raise InvalidOption(
+                f"{len(left)} keys too many: this process follows {len(self._followers)} and may follow {self._settings.watched_keys_max} (LIVEWELL_WATCHED_KEYS_MAX)"
+            )
         return follower
 
-    def extend(self, follower: Follower, keys: Iterable[Key], *, read: bool = True) -> None:
-        """Follow these keys too."""
+    def extend(self, follower: Follower, keys: Iterable[Key], *, read: bool = True) -> Sequence[Key]:
+        """Follow these keys too, in this order; answers those that do not fit into the client's share, or into this process."""
         # The very objects that are known here: whatever looks one up below finds it without comparing texts.
-        new = [self._places.get(place, place) for place in set(keys) - follower.keys]
-        more = sum(place not in self._followers for place in new)
-        if len(self._followers) + more > self._settings.watched_keys_max:
-            raise InvalidOption(
-                f"{len(new)} more keys: this process follows {len(self._followers)} and may follow {self._settings.watched_keys_max} (LIVEWELL_WATCHED_KEYS_MAX)"
-            )
+        asked = [self._places.get(place, place) for place in dict.fromkeys(keys) if place not in follower.keys]
+        new, left = self._shares.fit(follower.client, asked, self._followers)
+        if not new:
+            return left
         self._start()
         if not self._followers:
             self._wake.set()  # with nobody to tell it does not poll; from now on it does
@@ -173,13 +127,16 @@ class Hub:
             else:
                 followers.add(follower)
         follower.keys.update(new)
+        if follower.client is not None:
+            self._shares.take(follower.client, new)
         if read:
             self._show(follower, new)
+        return left
 
-    def _show(self, follower: Follower, places: list[Key]) -> None:
+    def _show(self, follower: Follower, places: Sequence[Key]) -> None:
         """What others have been told, now; anything newer, and what nobody here knows yet, comes with the next pass."""
         known = [(place, self._known.get(place)) for place in places]
-        follower.begin([shown for _, shown in known if shown is not None and shown.has_value])
+        follower.begin([shown.now() for _, shown in known if shown is not None and shown.has_value])
         unknown = [place for place, shown in known if shown is None or not shown.has_value]
         if unknown:
             follower.awaited.update(unknown)
@@ -188,10 +145,13 @@ class Hub:
 
     def reduce(self, follower: Follower, keys: Iterable[Key]) -> None:
         """Follow these keys no longer."""
-        for place in list(keys):
+        gone = [place for place in keys if place in follower.keys]
+        for place in gone:
             follower.keys.discard(place)
             follower.forget(place)
             self._leave(place, follower)
+        if follower.client is not None:
+            self._shares.leave(follower.client, gone)
 
     def unfollow(self, follower: Follower) -> None:
         """Stop following."""
@@ -199,6 +159,8 @@ class Hub:
         follower.forget_all()
         for place in keys:
             self._leave(place, follower)
+        if follower.client is not None:
+            self._shares.leave(follower.client, keys)
 
     def _leave(self, place: Key, follower: Follower) -> None:
         followers = self._followers.get(place)
@@ -257,10 +219,11 @@ class Hub:
                 began = time.monotonic()
                 pause = 0.0
                 try:
-                    await self._pass(began)
+                    await self._pass_watched(began)
                 except LivewellError as error:
                     log.warning("cannot read changes", error=str(error))
                     pause = _FAILED_SECONDS
+                    self._turn_overdue()
                 # A slow pass must not be all that the database does. Slow is also a pass in a busy process: a quarter, so that changes are not twice as late then.
                 await asyncio.sleep(max(pause, _GAP_SECONDS, min(1.0, (time.monotonic() - began) / 4)))
                 await self._rest()
@@ -279,6 +242,17 @@ class Hub:
         timer.cancel()
 
     # -- one pass ----------------------------------------------------------------------------------------------------
+
+    async def _pass_watched(self, now: float) -> None:
+        """A pass; while the database lets it wait, verdicts whose time is over are turned without it."""
+        passing = asyncio.create_task(self._pass(now), name="hub-pass")
+        try:
+            while not (await asyncio.wait([passing], timeout=GRACE_SECONDS))[0]:
+                self._turn_overdue()
+        finally:
+            if passing.cancel():
+                await asyncio.wait([passing], timeout=2)
+        passing.result()
 
     async def _pass(self, now: float) -> None:
         self._wake.clear()
@@ -338,6 +312,7 @@ class Hub:
             # What we say we know is what the answer is measured by, whatever happens to _known meanwhile.
             known = {place: self._known.get(place) for place in page}
             self.reads += 1
+            asked_at = clock()
             rows = await self._database.call(
                 READ,
                 (
@@ -348,12 +323,13 @@ class Hub:
                     [-1 if one is None or not one.has_value else one.version for one in known.values()],
                 ),
             )
-            for kind, key, *row, turns_seconds in rows:
+            for kind, key, *row in rows:
                 before = known.pop((kind, key))
                 place = self._places.get((kind, key))
                 if place is not None:  # somebody follows it still
-                    self._turn(place, turns_seconds)
-                    self._tell(Shown(place, row, before=before))
+                    shown = Shown(place, row, asked_at=asked_at, before=before)
+                    self._turn(place, shown.turns_seconds)
+                    self._tell(shown)
             for place, before in known.items():
                 if before is None and place in self._followers:
                     self._tell(missing(place))  # its type is not in the registry
@@ -379,6 +355,14 @@ class Hub:
             at = time.monotonic() + seconds + _TURN_SECONDS
             self._turns[place] = at
             heapq.heappush(self._heap, (at, place))
+
+    def _turn_overdue(self) -> None:
+        """Tell what is overdue by more than a moment: the database has not said what it is instead."""
+        overdue = time.monotonic() - GRACE_SECONDS
+        for place in [place for place, at in self._turns.items() if at < overdue]:
+            known = self._known.get(place)
+            if known is not None and (shown := known.now()) is not known:
+                self._tell(shown)
 
     def _due(self, now: float) -> set[Key]:
         due = set()

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 from typing import Any, NoReturn
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from livewell.duration import seconds
 from livewell.errors import InvalidDefinition, InvalidOption
 from livewell.redact import redact
+from livewell.zones import read_zone
 
 _DAY_SECONDS = 86400
 SPAN_SECONDS_MAX = 400 * _DAY_SECONDS
@@ -67,7 +67,9 @@ class Table:
         """The value; its absence is refused."""
         value = self.take(name)
         if value is None:
-            self.refuse(f'"{name}" is missing')
+            near = difflib.get_close_matches(name, [str(left)[:100] for left in self._left], n=1)
+            meant = f'; is "{near[0]}" meant to be it?' if near else ""
+            self.refuse(f'"{name}" is missing{meant}')
         return value
 
     def table(self, name: str, *, required: bool = False) -> Table | None:
@@ -141,8 +143,8 @@ class Table:
         try:
             if not isinstance(value, str) or not _ZONE.fullmatch(value):
                 raise ValueError
-            ZoneInfo(value)
-        except (ValueError, OSError, ZoneInfoNotFoundError):
+            read_zone(value)
+        except ValueError:
             self.wrong(name, value, 'a time zone such as "America/New_York" or "UTC" is allowed')
         return value
 

@@ -10,8 +10,9 @@ import asyncio
 import random
 import time
 import uuid
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 import structlog
 
@@ -19,16 +20,20 @@ from livewell.db import Database
 from livewell.duration import Duration, seconds
 from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
 from livewell.queue.nudge import Nudger
+from livewell.refresh.decode import decode
+from livewell.refresh.elapsed import clock
+from livewell.refresh.follower import Follower
 from livewell.refresh.push import READ as _READ
-from livewell.refresh.push import Follower, Hub
-from livewell.refresh.reading import Reading, reading_of
+from livewell.refresh.push import Hub
+from livewell.refresh.reading import Reading
 from livewell.refresh.registry import Registry
 from livewell.refresh.shown import Shown
 from livewell.refresh.viewers import DUE, UnknownSession, Viewers
+from livewell.shares import Client
 
 log = structlog.get_logger("livewell.watch")
 
-_GET = "SELECT demand, queue, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value FROM livewell.read_through(%s, %s, %s, %s, %s)"
+_GET = "SELECT demand, queue, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value::text, turns_at, turns_seconds, age_seconds, throttled, retry_at, retry_seconds FROM livewell.read_key(%s, %s, %s, %s, %s)"
 _DISK_FULL = "53100"
 _WARN_SECONDS = 60.0
 _DEMANDS = ("queued", "waiting", "due")
@@ -39,10 +44,13 @@ _SUBSCRIBE_KEYS_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A reading, and what became of the demand for a better one (see livewell.read_through)."""
+    """A state as it may be shown by now, and what became of the demand for a better one (see livewell.read_through)."""
 
-    reading: Reading
+    shown: Shown
     demand: str
+    throttled: str | None = None  # why it cannot be refreshed now, and from when on it is worth asking again
+    retry_at: datetime | None = None
+    retry_seconds: float | None = None  # until then, as the database had it when it was asked
 
 
 @dataclass(slots=True)
@@ -67,6 +75,7 @@ class Reads:
         self._viewers = Viewers(database, nudger)
         self.hub = Hub(self._follow, nudger)
         self._warn_at = 0.0
+        self._columns: dict[str, Mapping[str, str]] = {}  # of each type: the types of its columns
 
     async def close(self) -> None:
         """End what follows changes."""
@@ -84,7 +93,8 @@ class Reads:
         user: str | None = None,
     ) -> Reading:
         """The reading; if it is not fresh enough, the one after the refresh that this demands, or what there is when the wait is over."""
-        return (await self.read(kind, key, max_age=max_age, wait=wait, user=user)).reading
+        read = await self.read(kind, key, max_age=max_age, wait=wait, user=user)
+        return replace(await self._reading(read.shown), throttled=read.throttled, retry_at=read.retry_at)
 
     async def read(
         self,
@@ -94,35 +104,39 @@ class Reads:
         max_age: Duration | None = None,
         wait: Duration | None = None,
         user: str | None = None,
+        client: Client | None = None,
     ) -> Read:
-        """The same, with what became of the demand."""
+        """The same, with what became of the demand. client: whose share of the hub it waits in; a key that does not fit is not waited for."""
         age = None if max_age is None else seconds(max_age, "max_age")
         limit = 0.0 if wait is None else seconds(wait, "wait")
         if limit > _WAIT_SECONDS_MAX:
             raise InvalidOption(f"wait {wait!r}: at most {_WAIT_SECONDS_MAX:g} s are allowed")
         give_up = time.monotonic() + limit
         _check_key(key)
-        if limit <= 0 or self.hub.full:
+        if limit <= 0:
             return await self.read_through(kind, key, age, user)
-        follower = self.hub.follow([(kind, key)], read=False)  # before it is read: so no change is missed
+        follower = Follower(client)
+        if self.hub.extend(follower, [(kind, key)], read=False):  # before it is read: so no change is missed
+            return await self.read_through(kind, key, age, user)
         try:
             read = await self.read_through(kind, key, age, user)
             if read.demand not in _DEMANDS:
                 return read
-            return Read(await _changed(follower, read.reading, give_up), read.demand)
+            return Read(await _changed(follower, read.shown, give_up), read.demand)
         finally:
             self.hub.unfollow(follower)
 
     async def read_through(self, kind: str, key: str, age: float | None = None, user: str | None = None) -> Read:
         """One round trip: what there is, and a demand if that is not fresh enough."""
         _check_key(key)
+        asked_at = clock()
         try:
             rows = await self._database.call(_GET, (kind, key, age, user, self._settings.cold_reads_max))
         except DatabaseError as error:
             if error.sqlstate != _DISK_FULL:
                 raise
             return await self._read_alone(kind, key)
-        demand, queue, *row = rows[0]
+        demand, queue, *row, throttled, retry_at, retry_seconds = rows[0]
         if demand == "unknown_type":
             raise UnknownType(f'type "{kind[:60]}" is not in the registry; see: livewell types list')
         if demand == "bad_key":
@@ -131,17 +145,37 @@ class Reads:
             self._nudger.nudge(queue)
         elif demand == "due":
             self._nudger.nudge(DUE)
-        return Read(reading_of(kind, key, row), demand)
+        return Read(Shown((kind, key), row, asked_at=asked_at), demand, throttled, retry_at, retry_seconds)
 
     async def _read_alone(self, kind: str, key: str) -> Read:
         """What there is, with its true verdict, where a demand cannot be written down: a full disk is no reason to show nothing."""
         if time.monotonic() >= self._warn_at:
             self._warn_at = time.monotonic() + _WARN_SECONDS
             log.warning("the disk of the database is full: what is stale cannot be asked for", type=kind)
+        asked_at = clock()
         rows = await self._follow.call(_READ, ([kind], [key], [-1], [None], [-1]))
         if not rows:
             raise UnknownType(f'type "{kind[:60]}" is not in the registry; see: livewell types list')
-        return Read(Shown((kind, key), rows[0][2:-1]).reading(), "unwritable")
+        return Read(Shown((kind, key), rows[0][2:], asked_at=asked_at), "unwritable")
+
+    async def _reading(self, shown: Shown) -> Reading:
+        """As Python has it: the types of the columns say which numbers are Decimal. The registry is asked again only when a value has a column that is not known here."""
+        if shown.text is None:
+            return shown.reading(None)
+        known = self._columns.get(shown.type) or await self._look(shown.type)
+        value = decode(shown.text, known)
+        first = value[-1] if isinstance(value, list) else value
+        if not first.keys() <= known.keys() and (known := await self._look(shown.type)):
+            value = decode(shown.text, known)
+        return shown.reading(value)
+
+    async def _look(self, kind: str) -> Mapping[str, str]:
+        try:
+            definition = (await self._registry.type(kind)).definition
+        except UnknownType:
+            return {}  # gone meanwhile, or made by a newer release: its fractions are Decimal, all of them
+        columns = self._columns[kind] = {column.name: column.type for column in definition.columns}
+        return columns
 
     # -- watch -------------------------------------------------------------------------------------------------------
 
@@ -162,9 +196,11 @@ class Reads:
         try:
             await self._subscribe(viewer)
             beating = asyncio.create_task(self._beat(viewer), name="viewer-heartbeat")
+            latest: dict[str, Shown] = {}
             while True:
                 for shown in await follower.take():
-                    yield shown.reading()
+                    latest[shown.key] = shown.now().with_value(latest.get(shown.key))
+                    yield await self._reading(latest[shown.key])
         finally:
             self.hub.unfollow(follower)
             if beating is not None:
@@ -203,17 +239,17 @@ class Reads:
             log.warning("could not say goodbye; the session counts for five more minutes", error=str(error))
 
 
-async def _changed(follower: Follower, reading: Reading, give_up: float) -> Reading:
-    """The first reading after this one, or the latest when the time is over: it has its verdict."""
-    asked = reading.status_version
+async def _changed(follower: Follower, shown: Shown, give_up: float) -> Shown:
+    """The first state after this one, or the latest when the time is over, with the verdict that it has by then."""
+    asked = shown.status_version
     try:
         async with asyncio.timeout(max(0.0, give_up - time.monotonic())):
-            while reading.status_version <= asked:  # a verdict that merely aged is no answer
+            while shown.status_version <= asked:  # a verdict that merely aged is no answer
                 [latest] = await follower.take()
-                reading = latest.reading() if latest.status_version >= asked else reading
+                shown = latest.with_value(shown) if latest.status_version >= asked else shown
     except TimeoutError:
         pass
-    return reading
+    return shown.now()
 
 
 def _check_key(key: str) -> None:

@@ -25,7 +25,7 @@ class Reason(StrEnum):
     BOMB = "bomb"  # decompresses to too much
     TOO_DEEP = "too_deep"
     BAD_NUMBER = "bad_number"  # NaN, Infinity, 1e400, hundreds of digits
-    BAD_TEXT = "bad_text"  # NUL, half a surrogate pair
+    BAD_TEXT = "bad_text"  # NUL, half a surrogate pair, our own credential
     EMPTY = "empty"
     WRONG_SHAPE = "wrong_shape"
     CONTENT_TYPE = "content_type"

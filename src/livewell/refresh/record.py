@@ -5,12 +5,13 @@ How to ask is given by the caller (Fetch): this module knows neither the HTTP cl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from livewell.control_characters import CONTROLS
 from livewell.errors import InvalidOption, LivewellError
+from livewell.refresh.credentials import secrets_for
 from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
 from livewell.refresh.request import Request, build
 from livewell.refresh.validate import Transform, Verdict, validate
@@ -51,8 +52,19 @@ async def record(
     if not definition.fetch.pattern.fits(key):
         raise InvalidOption(f"{definition.name}: key {key[:40]!r} does not fit {definition.fetch.pattern.text}")
     answer = await fetch(build(definition, [key], upstream), definition, upstream)
+    secrets = secrets_for(upstream)
+    if secrets.is_in(answer.body):
+        raise LivewellError(
+            f"{definition.name} {key}: the answer repeats the credential it was asked with, so it is not recorded: a file is no place for it"
+        )
     verdict = validate(
-        definition, [key], answer.body, content_type=answer.content_type, now=now, transforms=transforms
+        definition,
+        [key],
+        answer.body,
+        content_type=answer.content_type,
+        now=now,
+        transforms=transforms,
+        secrets=secrets,
     )[key]
     try:
         body = answer.body.decode("utf-8-sig").strip()
@@ -63,11 +75,12 @@ async def record(
 
 def sample_table(key: str, recorded: datetime, body: str) -> str:
     """[sample] as TOML; the body stands as it is where TOML allows that."""
-    plain = "'''" not in body and not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", body)
+    plain = "'''" not in body and not CONTROLS.search(body)  # what a terminal would obey, and what TOML does not allow
     text = f"'''\n{body}\n'''" if plain else _quoted(body)
     return f'[sample]\nkey = "{key}"\nrecorded = "{recorded:%Y-%m-%d}"\nbody = {text}\n'
 
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04X}", escaped) + '"'
+    escaped = escaped.replace("\n", "\\n").replace("\t", "\\t")
+    return '"' + CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04X}", escaped) + '"'

@@ -10,31 +10,47 @@ The job's end is part of the storer's transaction, so the worker has nothing lef
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import time
-from collections import OrderedDict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import structlog
-from pydantic import BaseModel, ConfigDict, SecretStr
+from pydantic import BaseModel, ConfigDict
 
 from livewell.db import Database
 from livewell.errors import DatabaseError, OwnershipLost, UnknownType
 from livewell.limits.limiter import Limiter, Limits
-from livewell.measures import REFRESHES
+from livewell.limits.walls import BandwidthWall, Walls
+from livewell.measures import LENGTHLESS, REFRESHES
 from livewell.model import Blame, Lane, Release, Retry, TaskPolicy
 from livewell.outbound import Outbound
 from livewell.queue.job import Job
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition, define
+from livewell.refresh.credentials import Credentials, secrets_for
 from livewell.refresh.database_clock import DatabaseClock
 from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
-from livewell.refresh.fetch import Absent, Failure, Fetched, Result, Same, Singly, Validator, Value, fetch
+from livewell.refresh.fetch import (
+    Absent,
+    Failure,
+    Fetched,
+    Forgotten,
+    Result,
+    Same,
+    Singly,
+    Unproven,
+    Validator,
+    Value,
+    fetch,
+)
 from livewell.refresh.reasons import Reason
+from livewell.refresh.refusals import RefusalLog
 from livewell.refresh.registry import Registry
 from livewell.refresh.store import Entry, Stored, Storer
+from livewell.refresh.tail import stored_tail
 from livewell.refresh.validate import Transform
 
 log = structlog.get_logger("livewell.refresh")
@@ -48,8 +64,10 @@ _TIMEOUT_SECONDS = 60.0  # a call has 10, and an outage of the database is waite
 _LOOK_SECONDS = 5.0
 _FIRST_LOOK_SECONDS = 0.2  # until the database has answered once, nothing is fetched
 _OBSERVE_SECONDS = 1.0  # an upstream that states its limits with every answer is listened to this often
-_VALIDATORS_MAX = 20_000
-_ALONE_SECONDS = 3600.0  # a batch endpoint that was refused is not tried again for so long
+_REFUSED_MAX = (
+    3  # calls in a row: one of them may have been refused for one of its keys, which is asked alone from then on
+)
+_ALONE_SECONDS = 3600.0  # a batch endpoint that was refused so often is not tried again for so long
 _RATE_SECONDS = 5.0
 _RATE_SECONDS_MAX = 300.0
 _SEVERAL = 2
@@ -64,6 +82,20 @@ class Wanted(BaseModel):
     type: str
     key: str
     version: int
+    fresh: bool = (
+        False  # an answer on a shared connection proved nothing, or would prove nothing: on a connection of its own
+    )
+    etag: str | None = None  # of what is stored, with its hash
+    last_modified: str | None = None
+    hash: str | None = None
+    since: datetime | None = None  # of a history: the source's time of what is stored
+
+    @property
+    def validator(self) -> Validator | None:
+        """What to ask "has it changed?" with."""
+        if self.hash is None or not (self.etag or self.last_modified):
+            return None
+        return Validator(self.etag, self.last_modified, bytes.fromhex(self.hash))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +111,15 @@ class Refresher:
     """Fetches and stores for one worker process."""
 
     def __init__(
-        self, database: Database, nudger: Nudger, *, outbound: Outbound, transforms: Mapping[str, Transform]
+        self,
+        database: Database,
+        nudger: Nudger,
+        *,
+        outbound: Outbound,
+        transforms: Mapping[str, Transform],
+        walls: Walls,
     ) -> None:
+        self._walls = walls  # kept until the database knows them
         self._database = database
         self._outbound = outbound
         self._transforms = transforms
@@ -93,11 +132,13 @@ class Refresher:
             on_changed=lambda: nudger.nudge(CHANGED),
         )
         self._ready = asyncio.Event()
-        self._validators: OrderedDict[tuple[str, int, str], Validator] = OrderedDict()
+        self._refused: defaultdict[tuple[str, int], int] = defaultdict(int)
         self._alone_until: dict[tuple[str, int], float] = {}
         self._observed: dict[tuple[str, str], float] = {}
         self._rate_walls: dict[tuple[str, str], int] = {}
         self._warned: set[tuple[str, str]] = set()
+        self._refusals = RefusalLog()
+        self._credentials = Credentials(database.settings)
 
     @property
     def task(self) -> TaskDefinition:
@@ -111,11 +152,13 @@ class Refresher:
             async with self._outbound:
                 while True:
                     await self._look()
+                    self._refusals.flush()
                     if self._clock.known:
                         self._ready.set()
                     pause = _LOOK_SECONDS if self._clock.known else _FIRST_LOOK_SECONDS
                     await asyncio.sleep(pause * random.uniform(0.9, 1.1))  # noqa: S311 - jitter
         finally:
+            self._refusals.flush(everything=True)
             await self._storer.close()
 
     async def _look(self) -> None:
@@ -158,7 +201,7 @@ class Refresher:
             # The store looks for itself, and ends the jobs as type_changed.
             fetched = _no_call(keys, Failure(Reason.TYPE_CHANGED, "the type has changed", Blame.OURS))
         else:
-            fetched = await self._call(known, keys, [job for _, job in taken])
+            fetched = await self._call(known, keys, taken)
         version = known.version if isinstance(known, KnownType) else first.version
         counted = _counted(fetched, known.upstream.counts) if isinstance(known, KnownType) else 0
         entries = [
@@ -167,19 +210,34 @@ class Refresher:
         ]
         for place, (_, held) in enumerate(taken):
             held.used(counted if place == 0 else 0)
+        self._note_wall(job, fetched)
         stored = await self._storer.store(job.worker, entries)
-        return [self._outcome(one, held, said) for (one, held), said in zip(taken, stored, strict=True)]
+        return [
+            self._outcome(one, held, said, fetched.results.get(one.key))
+            for (one, held), said in zip(taken, stored, strict=True)
+        ]
 
-    async def _call(self, known: KnownType, keys: list[str], jobs: Sequence[Job]) -> Fetched:
+    def _note_wall(self, job: Job, fetched: Fetched) -> None:
+        """A bandwidth wall stands also if what it was found by cannot be stored: the database may be away."""
+        met = [
+            one for one in fetched.results.values() if isinstance(one, Failure) and one.reason is Reason.BANDWIDTH_WALL
+        ]
+        if met and job.permitted is not None:
+            self._walls.keep(BandwidthWall(job.claimed.queue, job.permitted.credential or "", job.permitted.call))
+
+    async def _call(self, known: KnownType, keys: list[str], taken: Sequence[tuple[Wanted, Job]]) -> Fetched:
         definition, upstream = known.definition, known.upstream
+        first, jobs = taken[0][0], [job for _, job in taken]
         refused = (definition.name, known.version)
         if len(keys) > 1 and self._alone_until.get(refused, 0.0) > time.monotonic():
             return _no_call(keys, Singly("the batch endpoint was refused before"))
         credential = jobs[0].credential
-        secret = os.environ.get(credential) if credential else None
+        secret = self._credentials.read(credential) if credential else None
         if credential and not secret:
-            return _no_call(keys, Failure(Reason.AUTH, f"environment variable {credential} is not set", Blame.OURS))
-        validator = self._validators.get((definition.name, known.version, keys[0])) if len(keys) == 1 else None
+            # A worker without it does not claim (Credentials.can_use), so somebody took it away meanwhile. Not the job's fault, nor the key's.
+            for job in jobs:
+                job.used(0)
+            raise Release(f"environment variable {credential} is not set here, or may not be used", after="30s")
 
         def spend() -> None:
             for job in jobs:
@@ -191,28 +249,28 @@ class Refresher:
             upstream,
             keys,
             now=self._clock.now,
-            secret=SecretStr(secret) if secret else None,
+            secret=secret,
             before_write=spend,
-            validator=validator,
+            validator=first.validator if len(keys) == 1 else None,
+            fresh=any(one.fresh for one, _ in taken) or self._registry.has_twin(definition.name),
+            tail=stored_tail(definition, first.since, bytes.fromhex(first.hash) if first.hash else None),
             transforms=self._transforms,
+            secrets=secrets_for(upstream),
         )
-        if len(keys) > 1 and all(isinstance(result, Singly) for result in fetched.results.values()):
-            self._alone_until[refused] = time.monotonic() + _ALONE_SECONDS
-        self._remember(known, keys, fetched)
+        if len(keys) > 1:
+            self._rest(refused, fetched)
+        if not fetched.had_length:
+            LENGTHLESS.add(upstream.name)
         self._warn_of_added(definition.name, fetched)
         return await self._observe(known, credential or "", fetched)
 
-    def _remember(self, known: KnownType, keys: Sequence[str], fetched: Fetched) -> None:
-        """Keep what to ask "has it changed?" with; forget it when the answer was not what it promised."""
-        place = (known.definition.name, known.version, keys[0])
-        result = fetched.results[keys[0]]
-        if isinstance(result, Value) and (result.etag or result.last_modified):
-            self._validators[place] = Validator(result.etag, result.last_modified, result.valid.content_hash)
-            self._validators.move_to_end(place)
-            if len(self._validators) > _VALIDATORS_MAX:
-                self._validators.popitem(last=False)
-        elif not isinstance(result, Same):
-            self._validators.pop(place, None)
+    def _rest(self, place: tuple[str, int], fetched: Fetched) -> None:
+        """A batch endpoint that was refused several times in a row, whatever keys it was asked for, is left alone for a while."""
+        result = next(iter(fetched.results.values()))
+        in_row = self._refused[place] + 1 if isinstance(result, Singly) and result.endpoint else 0
+        self._refused[place] = in_row
+        if in_row >= _REFUSED_MAX:
+            self._alone_until[place] = time.monotonic() + _ALONE_SECONDS
 
     async def _observe(self, known: KnownType, credential: str, fetched: Fetched) -> Fetched:
         """Tell the limiter what the upstream says about its limits; a rate wall always silences it for a while."""
@@ -243,7 +301,7 @@ class Refresher:
         else:
             self._rate_walls.pop(place, None)
         if walls or self._worth_observing(place, headers):
-            limiter = Limiter(upstream.name, Limits({}, upstream.credentials), self._database.call)
+            limiter = Limiter(upstream.name, Limits({}, upstream.credentials), self._database.call, self._walls)
             try:
                 await limiter.observe(headers, credential=credential or None)
             except DatabaseError as error:
@@ -298,16 +356,18 @@ class Refresher:
         }
         return entry | _told(fetched.results[one.key])
 
-    def _outcome(self, one: Wanted, job: Job, said: Stored) -> Exception | None:
+    def _outcome(self, one: Wanted, job: Job, said: Stored, seen: Result | None) -> Exception | None:
         REFRESHES.add(one.type, said.reason or said.answer)
         if said.answer == "fenced":
             return OwnershipLost(f"job {job.id}: another worker owns it by now; nothing was written")
         job.finished = True
         if said.answer != "rejected":
             return None
-        if said.reason == "forgotten":
-            self._validators.pop((one.type, one.version, one.key), None)
+        self._refusals.tell(one.type, one.key, said.reason or "", seen)
         return Retry(f"{one.type} {one.key}: {said.reason}")
+
+
+_ASKED_AGAIN: Mapping[type[Result], str] = {Singly: "singly", Unproven: "unproven", Forgotten: "forgotten"}
 
 
 def _told(result: Result) -> Entry:
@@ -326,8 +386,8 @@ def _told(result: Result) -> Entry:
             return {"outcome": "same", "hash": content_hash.hex()}
         case Absent():
             return {"outcome": "missing"}
-        case Singly(detail):
-            return {"outcome": "singly", "error": detail}
+        case Singly() | Unproven() | Forgotten():
+            return {"outcome": _ASKED_AGAIN[type(result)], "error": result.detail}
         case Failure(reason, detail, blame, retry_after):
             return {
                 "outcome": "failed",

@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 from livewell.errors import InvalidDefinition, UnknownType
 from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
 from livewell.refresh.document import read_row
+from livewell.refresh.twins import has_twin
 
 LOOK_SECONDS = 2.0
 
@@ -48,6 +49,7 @@ class Registry:
         self._types: dict[str, Registered[TypeDefinition]] = {}
         self._upstreams: dict[str, Registered[UpstreamDefinition]] = {}
         self._unreadable: dict[tuple[str, str], tuple[int, str]] = {}  # (table, name) → version, why
+        self._twins: dict[str, bool] = {}  # as far as they were asked for, until a type changes
 
     async def type(self, name: str, *, version: int | None = None) -> Registered[TypeDefinition]:
         """The type as it is now; version: what the caller has seen, so nothing older will do."""
@@ -70,6 +72,13 @@ class Registry:
             raise UnknownType(self._why("upstream", name) or f'upstream "{name}" is not in the registry')
         return found
 
+    def has_twin(self, name: str) -> bool:
+        """True if answers of another type of its upstream could be taken for answers of this one."""
+        known = self._types.get(name)
+        if known is not None and name not in self._twins:
+            self._twins[name] = has_twin(known.definition, [other.definition for other in self._types.values()])
+        return self._twins.get(name, True)
+
     @property
     def types(self) -> Mapping[str, Registered[TypeDefinition]]:
         """What was there when we last looked."""
@@ -91,7 +100,10 @@ class Registry:
                 return
             begun = self._clock()
             upstreams = await self._changed("upstream", self._upstreams)
+            before = len(self._types)
             types = await self._changed("data_type", self._types)
+            if types or len(self._types) != before:
+                self._twins.clear()
             for row in upstreams:
                 self._take("upstream", row, self._upstreams, read_upstream_row)
             for row in types:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from urllib.parse import quote
 
 from pydantic import SecretStr
@@ -15,6 +16,7 @@ from livewell.errors import InvalidOption
 from livewell.refresh.definition import Call, TypeDefinition, UpstreamDefinition
 
 _HEADERS = {"accept": "application/json"}
+_FROM = "{from}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,15 @@ class Request:
     headers: Mapping[str, str]
 
 
-def build(definition: TypeDefinition, keys: Sequence[str], upstream: UpstreamDefinition) -> Request:
-    """The call for one key, or for many where the type has a batch endpoint."""
+def build(
+    definition: TypeDefinition, keys: Sequence[str], upstream: UpstreamDefinition, *, since: date | None = None
+) -> Request:
+    """The call for one key, or for many where the type has a batch endpoint. since: of a history, only the days from this one on."""
     for key in keys:
         if not definition.fetch.pattern.fits(key):
             raise InvalidOption(f"{definition.name}: key {key[:40]!r} does not fit {definition.fetch.pattern.text}")
     if len(keys) == 1:
-        return _request(upstream, definition.fetch.call, "{key}", quote(keys[0], safe=""))
+        return _request(upstream, _from(definition.fetch.call, since), "{key}", quote(keys[0], safe=""))
     batch = definition.fetch.batch
     if batch is None or not 1 < len(keys) <= batch.keys_max:
         raise InvalidOption(
@@ -54,6 +58,13 @@ def with_credential(
         raise InvalidOption(f"upstream {upstream.name}: the credential is empty or not printable ASCII")
     where, _, name = (upstream.credential_in or "").partition(":")
     return ({name: secret} if where == "header" else {}), ({name: secret} if where == "query" else {})
+
+
+def _from(call: Call, since: date | None) -> Call:
+    """The parameter that says where a history begins: with the day, or left out."""
+    if since is None:
+        return Call(call.path, tuple((name, text) for name, text in call.query if _FROM not in text))
+    return Call(call.path, tuple((name, text.replace(_FROM, since.isoformat())) for name, text in call.query))
 
 
 def _request(upstream: UpstreamDefinition, call: Call, place: str, encoded: str) -> Request:

@@ -6,14 +6,12 @@ asked ──permit──▶ called ──bytes booked──▶ the answer, or th
 
 from __future__ import annotations
 
-import os
 import time
-
-from pydantic import SecretStr
 
 from livewell.db import Database
 from livewell.errors import CallFailed, LivewellError, PermitLate
 from livewell.outbound import Outbound
+from livewell.refresh.credentials import Credentials, secrets_for
 from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
 from livewell.refresh.record import Fetched
 from livewell.refresh.request import Request, with_credential
@@ -35,10 +33,10 @@ class Sampler:
         if fence is None:
             until = f" for {wait_seconds:.0f} s" if wait_seconds else ""
             raise LivewellError(f"{upstream.name}: no call may be made now{until}: {reason}")
-        secret = os.environ.get(credential) if credential else None
+        secret = Credentials(self._database.settings).read(credential) if credential else None
         if credential and not secret:
-            raise LivewellError(f"{upstream.name}: environment variable {credential} is not set")
-        headers, query = with_credential(upstream, SecretStr(secret) if secret else None)
+            raise LivewellError(f"{upstream.name}: environment variable {credential} is not set, or may not be used")
+        headers, query = with_credential(upstream, secret)
 
         def spend() -> None:
             if permit_seconds is not None and time.monotonic() > sent + permit_seconds:
@@ -62,5 +60,6 @@ class Sampler:
                 "SELECT livewell.book_call(%s, %s, %s, %s)", (upstream.name, credential, fence, used)
             )
         if answer.status != 200:
-            raise LivewellError(f"{upstream.name}: it answered {answer.status}: {answer.body[:200]!r}")
+            said = secrets_for(upstream).hide(answer.body[:2048].decode(errors="replace"), 200)
+            raise LivewellError(f"{upstream.name}: it answered {answer.status}: {said!r}")
         return Fetched(answer.body, answer.headers.get("content-type"))

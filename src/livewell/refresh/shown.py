@@ -1,6 +1,9 @@
 """One state of a key as it is shown to everybody: read once, serialised once, shared by all who follow it.
 
 The value stays the text that Postgres gave: numbers are passed on digit by digit, and what nobody takes apart here is not taken apart.
+
+A state knows until when its verdict holds, counted from before the database was asked: an answer that was held up on its way is not the fresher for it. Whoever shows a state shows now(), so what
+was kept here through an outage is never shown as fresh.
 """
 
 from __future__ import annotations
@@ -8,21 +11,27 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
-from livewell.refresh.reading import Reading
+from livewell.refresh.elapsed import clock
+from livewell.refresh.reading import HOLDING, Reading
 
 Key = tuple[str, str]  # type, key
+Numbers = Literal["number", "string"]  # how the numbers of a value are written: as JSON numbers, or as texts
+
+# The database itself says when a verdict turns; only if it has said nothing for so long is it turned here.
+GRACE_SECONDS = 0.5
 
 
 class Shown:
-    """Immutable but for its own serialisation, which is made when it is first asked for."""
+    """Immutable but for its own serialisations, which are made when they are first asked for."""
 
     __slots__ = (
-        "_brief",
-        "_full",
+        "_age_seconds",
+        "_asked_at",
+        "_made",
         "checked_at",
         "error",
         "fetched_at",
@@ -31,15 +40,17 @@ class Shown:
         "place",
         "reason",
         "source_at",
+        "stale_at",
         "status_version",
         "text",
+        "turns_seconds",
         "type",
         "verdict",
         "version",
     )
 
-    def __init__(self, place: Key, row: Sequence[Any], *, before: Shown | None = None) -> None:
-        """From (verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value as text); an unchanged value was not sent again."""
+    def __init__(self, place: Key, row: Sequence[Any], *, asked_at: float, before: Shown | None = None) -> None:
+        """From (verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value as text, turns_at, turns_seconds, age_seconds), asked for at asked_at; an unchanged value was not sent again."""
         self.place = place
         self.type, self.key = place
         (
@@ -52,12 +63,17 @@ class Shown:
             self.reason,
             self.error,
             self.text,
+            self.stale_at,
+            self.turns_seconds,
+            self._age_seconds,
         ) = row
+        if self.verdict not in HOLDING:
+            self.stale_at = None
         if before is not None and before.has_value and before.version == self.version:
             self.text = before.text
         self.has_value: bool = True  # None is one, too
-        self._full: bytes | None = None
-        self._brief: bytes | None = None
+        self._asked_at = asked_at
+        self._made: dict[tuple[bool, Numbers], bytes] = {}
 
     def same(self, other: Shown | None) -> bool:
         """Nothing that is shown differs."""
@@ -66,31 +82,57 @@ class Shown:
             and other.status_version == self.status_version
             and other.verdict == self.verdict
             and other.version == self.version
+            and other.stale_at == self.stale_at
         )
 
     def without_value(self) -> Shown:
         """The same state, whose value would have to be read again."""
-        row = (
-            self.verdict,
-            self.source_at,
-            self.fetched_at,
-            self.checked_at,
-            self.version,
-            self.status_version,
-            self.reason,
-            self.error,
-            None,
-        )
-        light = Shown(self.place, row)
+        light = self._copy(self.verdict)
+        light.text = None
         light.has_value = False
         return light
 
-    def reading(self) -> Reading:
-        """As Python has it."""
+    def with_value(self, before: Shown | None) -> Shown:
+        """The same state with the value of an earlier one, where its own was let go and nothing else was stored since."""
+        if not self.has_value and before is not None and before.version == self.version:
+            self.text, self.has_value = before.text, before.has_value
+        return self
+
+    @property
+    def left_seconds(self) -> float | None:
+        """How long the verdict still holds; less than nothing when its time is over, None when time alone does not change it."""
+        return None if self.stale_at is None else self.turns_seconds - (clock() - self._asked_at)
+
+    def now(self) -> Shown:
+        """What may be shown by now: stale, if the time of the verdict is over and the database has not said what it is instead."""
+        left = self.left_seconds
+        return self if left is None or left > -GRACE_SECONDS else self._copy("stale")
+
+    def _copy(self, verdict: str) -> Shown:
+        row = (
+            verdict,
+            self.source_at,
+            self.fetched_at,
+            self.checked_at,
+            self.version,
+            self.status_version,
+            self.reason,
+            self.error,
+            self.text,
+            self.stale_at,
+            self.turns_seconds,
+            self._age_seconds,
+        )
+        copy = Shown(self.place, row, asked_at=self._asked_at)
+        copy.has_value = self.has_value
+        return copy
+
+    def reading(self, value: Any) -> Reading:
+        """As Python has it, with the value that its text means."""
         return Reading(
             self.type,
             self.key,
-            None if self.text is None else json.loads(self.text),
+            value,
             self.verdict,
             self.source_at,
             self.fetched_at,
@@ -99,20 +141,28 @@ class Shown:
             self.reason,
             self.error,
             self.status_version,
+            self.stale_at,
+            self.left_seconds,
         )
 
-    def document(self, *, value: bool) -> bytes:
-        """As JSON, with the value or without. Never with the text of an error: that is for operators."""
-        made = self._full if value else self._brief
+    def document(self, *, value: bool = True, numbers: Numbers = "number") -> bytes:
+        """As JSON, with the value or without; with the seconds that are left at this instant. Never with the text of an error: that is for operators."""
+        left, age = self.left_seconds, self._age_seconds
+        return b'%b,"fresh_for_seconds":%b,"age_seconds":%b}' % (
+            self.body(value=value, numbers=numbers),
+            b"null" if left is None else b"%.3f" % max(0.0, left),
+            b"null" if age is None else b"%.3f" % (age + clock() - self._asked_at),
+        )
+
+    def body(self, *, value: bool, numbers: Numbers) -> bytes:
+        """All of the document that does not change while time passes: made once, however many it is sent to."""
+        made = self._made.get((value, numbers))
         if made is None:
-            made = orjson.dumps(self._dictionary(value=value), option=orjson.OPT_UTC_Z)
-            if value:
-                self._full = made
-            else:
-                self._brief = made
+            told = self._dictionary(numbers if value else None)
+            made = self._made[value, numbers] = orjson.dumps(told, option=orjson.OPT_UTC_Z)[:-1]
         return made
 
-    def _dictionary(self, *, value: bool) -> dict[str, Any]:
+    def _dictionary(self, numbers: Numbers | None) -> dict[str, Any]:
         told: dict[str, Any] = {
             "type": self.type,
             "key": self.key,
@@ -120,18 +170,25 @@ class Shown:
             "source_at": _utc(self.source_at),
             "fetched_at": _utc(self.fetched_at),
             "checked_at": _utc(self.checked_at),
+            "stale_at": _utc(self.stale_at),
             "version": self.version,
             "status_version": self.status_version,
             "reason": self.reason,
         }
-        if value:
-            told["value"] = None if self.text is None else orjson.Fragment(self.text)
+        if numbers is not None:
+            told["value"] = None if self.text is None else _written(self.text, numbers)
         return told
 
 
 def missing(place: Key) -> Shown:
     """Of a key whose type is not in the registry (any more)."""
-    return Shown(place, ("missing", None, None, None, 0, 0, None, None, None))
+    row = ("missing", None, None, None, 0, 0, None, None, None, None, None, None)
+    return Shown(place, row, asked_at=clock())
+
+
+def _written(text: str, numbers: Numbers) -> Any:
+    """The database's own text, or the same with each number as a text of its digits."""
+    return orjson.Fragment(text) if numbers == "number" else json.loads(text, parse_float=str, parse_int=str)
 
 
 def _utc(at: datetime | None) -> datetime | None:

@@ -13,6 +13,7 @@ each caller waits for its answer before its slot is free.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections import deque
@@ -26,6 +27,7 @@ import orjson
 from livewell.db import Database
 from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable, InvalidOption, InvalidPayload
 from livewell.refresh.reasons import Reason
+from livewell.secret_forms import secrets_of
 
 _STORE = "SELECT job_fence, answer, reason, at FROM livewell.store_refreshes(%s, %s::jsonb)"
 _TRIES = 8
@@ -156,7 +158,12 @@ class Storer:
             if not _unwritable(error):
                 raise
             told = {name: entry[name] for name in _IDENTITY if name in entry}
-            refused = {"outcome": "failed", "reason": Reason.OUT_OF_BOUNDS, "error": _words(error), "blame": "data"}
+            refused = {
+                "outcome": "failed",
+                "reason": Reason.OUT_OF_BOUNDS,
+                "error": _words(error, entry),
+                "blame": "data",
+            }
             return await self._call(worker, [told | refused])
 
     async def _call(self, worker: int, entries: Sequence[Entry]) -> dict[int, Stored]:
@@ -210,10 +217,11 @@ def _unwritable(error: Exception) -> bool:
     )
 
 
-def _words(error: Exception) -> str:
-    """What the database said, without the values it says it about."""
+def _words(error: Exception, entry: Entry) -> str:
+    """What the database said, without the lines about values; its first may hold one, but not our credential."""
     state = getattr(error, "sqlstate", "") or "22"
-    return f"the table refused it ({state}): {str(error).splitlines()[0][:200]}"
+    said = secrets_of(os.environ.get(entry.get("credential") or "", "")).hide(str(error).splitlines()[0], 200)
+    return f"the table refused it ({state}): {said}"
 
 
 def _tell(groups: Sequence[_Group], error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -23,6 +24,7 @@ _PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~-]|\{keys?\})+)+")
 _PARAMETER = re.compile(r"[A-Za-z0-9_.~-]{1,64}")
 _LITERAL = re.compile(r"[A-Za-z0-9 _.~,:;@/+*=!$'()|-]*")  # what a query value may hold besides {key} and {keys}
 _PLACE = re.compile(r"\{keys?\}")
+_FROM = "{from}"
 _INDEXED_CHARS_MAX = 600  # 2,400 bytes at most, and the key: what a btree entry holds is 2,704
 
 BODY_BYTES_MAX = 50_000_000
@@ -39,6 +41,10 @@ def read_type(document: Mapping[str, Any], where: str) -> TypeDefinition:
     file.done()
     fetch = _fetch(fetch_table)
     answer = _answer(answer_table, columns, batched=fetch.batch is not None)
+    if fetch.revision_days is not None and (
+        answer.kind != "series" or answer.source_time is None or answer.source_time.format != "date"
+    ):
+        fetch_table.refuse('revision_window: it belongs to kind = "series" with a source_time of format = "date"')
     sample = _sample(sample_table, fetch)
     return _type(table, document, fetch=fetch, answer=answer, columns=columns, sample=sample)
 
@@ -122,8 +128,13 @@ def _fetch(table: Table) -> Fetch:
     body_bytes_max = table.whole("body_bytes_max", 100, BODY_BYTES_MAX, required=True)
     inner = table.table("batch")
     batch = None if inner is None else _batch(inner, parsed)
+    window = table.span("revision_window")
+    if (window is not None) != any(_FROM in text for _, text in call.query):
+        table.refuse(f"revision_window and a query parameter with {_FROM} belong together")
+    if window is not None and batch is not None:
+        table.refuse("revision_window and a batch endpoint: the keys of one call would need one day to begin with")
     table.done()
-    return Fetch(call, parsed, body_bytes_max, batch)
+    return Fetch(call, parsed, body_bytes_max, batch, None if window is None else math.ceil(window / 86400))
 
 
 def _batch(table: Table, pattern: patterns.KeyPattern) -> Batch:
@@ -155,7 +166,11 @@ def _call(table: Table, place: str) -> Call:
     for name, value in query.items():
         if not isinstance(name, str) or not _PARAMETER.fullmatch(name):
             table.wrong("query", name, "names of 1 to 64 of A-Z a-z 0-9 _ . ~ - are allowed")
-        if not isinstance(value, str) or len(value) > 200 or not _LITERAL.fullmatch(_PLACE.sub("", value)):
+        if (
+            not isinstance(value, str)
+            or len(value) > 200
+            or not _LITERAL.fullmatch(_PLACE.sub("", value.replace(_FROM, "", 1) if place == "{key}" else value))
+        ):
             table.wrong(f'query: "{name}"', value, f"a text of at most 200 plain characters and {place} is allowed")
     found = {match for text in (path, *query.values()) for match in _PLACE.findall(text)}
     if found != {place}:

@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from livewell.errors import ConfigurationError, InvalidDefinition
-from livewell.limits.limiter import Breaker, Limits
+from livewell.limits.limiter import DEADLINE_SECONDS, Breaker, Limits
 from livewell.limits.limiter import read as read_limits
+from livewell.refresh.credentials import is_ours, refusal
 from livewell.refresh.definition import UpstreamDefinition
 from livewell.refresh.reader import Table
 
@@ -27,9 +28,16 @@ _OWN_HEADERS = {
 
 
 def read_upstream(
-    document: Mapping[str, Any], where: str, *, private_hosts: Collection[str] | None = ()
+    document: Mapping[str, Any],
+    where: str,
+    *,
+    private_hosts: Collection[str] | None = (),
+    own_variables: Collection[str] = (),
 ) -> UpstreamDefinition:
-    """Check everything. private_hosts: hosts that may be private addresses or speak plain HTTP; None: not judged here (a row that was applied before)."""
+    """Check everything. private_hosts: hosts that may be private addresses or speak plain HTTP; own_variables: those that the settings name, which are no credentials.
+
+    With private_hosts None neither is judged here: it is a row that was applied before, and whoever calls the upstream looks.
+    """
     table = Table(document, where)
     name = table.text("name", required=True, chars_max=31, form=_NAME, allowed="a letter, then a-z 0-9 _, is allowed")
     url = table.text(
@@ -53,6 +61,8 @@ def read_upstream(
             table.refuse(
                 "credentials: each is the NAME of an environment variable (A-Z 0-9 _), as in FMP_API_KEY; never write the key itself"
             )
+        if private_hosts is not None and is_ours(credential, own_variables):
+            table.refuse(f"credentials: {refusal(credential)}")
     if bool(credentials) != bool(credential_in):
         table.refuse("credentials and credential_in belong together: give both or none")
     vocabulary = table.word("vocabulary", ("plain", "fmp"), default="plain")
@@ -94,7 +104,14 @@ def _inward(host: str) -> bool:
 
 def _limits(table: Table, name: str, credentials: tuple[str, ...]) -> Limits:
     given: dict[str, Any] = {option: _plain(table.take(option)) for option in ("rate", "budget", "budget_resets")}
-    shares: dict[str, Any] = {"reserve": 0.1, "budget_stop": 0.95, "budget_background_stop": 0.8, "permit": None}
+    shares: dict[str, Any] = {
+        "reserve": 0.1,
+        "budget_stop": 0.95,
+        "budget_background_stop": 0.8,
+        "permit": None,
+        "deadline": DEADLINE_SECONDS,
+        "silence_max": "15m",
+    }
     numbers: dict[str, Any] = {option: _plain(table.take(option)) for option in shares}
     for option, value in {**given, **numbers}.items():
         if not isinstance(value, str | int | float | None) or (isinstance(value, str) and len(value) > 60):

@@ -15,7 +15,7 @@ from livewell.db import Database
 from livewell.queue.nudge import Nudger
 
 DUE = "refresh.due"  # the nudge that wakes the due check, and the name of its singleton
-SUBSCRIPTIONS_MAX = 1000  # of one user, unless told otherwise (R3)
+SESSIONS_MAX = 1000  # that one user may have
 
 Answer = Literal["subscribed", "unknown_type", "bad_key", "capped", "cold_budget"]
 Verdict = Literal["fresh", "stale", "lagging", "unverifiable", "missing", "failing"]
@@ -57,11 +57,15 @@ class Viewers:
         self._nudger = nudger
 
     async def open(
-        self, user: str | None = None, *, session: uuid.UUID | None = None
+        self, user: str | None = None, *, session: uuid.UUID | None = None, sessions_max: int = SESSIONS_MAX
     ) -> uuid.UUID | Literal["too_many", "refused"]:
-        """Open a session for a user, or for somebody anonymous; answers its id. With an id of your own the call may be repeated."""
+        """Open a session for a user, or for somebody anonymous; answers its id. With an id of your own the call may be repeated.
+
+        user: here and below, public:<key>@<network> is somebody anonymous: the session belongs to that public key, and shares its budgets. sessions_max: of the user, or of the public key.
+        """
         session = session or uuid.uuid4()
-        answer = (await self._database.call("SELECT livewell.open_session(%s, %s)", (session, user)))[0][0]
+        opened = "SELECT livewell.open_session(%s, %s, %s)"
+        answer = (await self._database.call(opened, (session, user, sessions_max)))[0][0]
         return session if answer == "open" else answer
 
     async def heartbeat(self, session: uuid.UUID, user: str | None = None) -> bool:
@@ -80,12 +84,13 @@ class Viewers:
         user: str | None,
         pairs: Sequence[Pair],
         *,
-        subscriptions_max: int = SUBSCRIPTIONS_MAX,
+        subscriptions_max: int | None = None,
         cold_max: int | None = None,
     ) -> list[Watched] | UnknownSession:
         """Watch (type, key) pairs, at most 1,000 in a call; answers for each distinct pair, in the order given. cold_max: keys nobody knew that a stranger may bring up in a minute."""
         types, keys = [one for one, _ in pairs], [key for _, key in pairs]
-        rows = await self._database.call(_SUBSCRIBE, (session, user, types, keys, subscriptions_max, cold_max))
+        most = self._database.settings.subscriptions_max if subscriptions_max is None else subscriptions_max
+        rows = await self._database.call(_SUBSCRIBE, (session, user, types, keys, most, cold_max))
         if rows and rows[0][2] == "unknown_session":
             return UnknownSession()
         watched = [Watched(*row) for row in rows]

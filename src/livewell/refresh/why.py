@@ -17,7 +17,11 @@ from typing import Any
 from livewell.db import Database
 from livewell.queue.why import spelled
 
-_WHY = "SELECT * FROM livewell.why_key(%s, %s)"
+_WHY = """
+SELECT w.*, coalesce(t.tries, 0), t.tried_at, t.older_since, t.older_source_at, t.open_until, t.opened, t.calls, t.calls_failed, t.opened_at, t.cause
+FROM (SELECT %s::text AS name, %s::text AS key) asked
+CROSS JOIN LATERAL livewell.why_key(asked.name, asked.key) w LEFT JOIN LATERAL livewell.key_trouble(asked.name, asked.key) t ON true
+"""
 NOTHING = ("unknown_type", "bad_key")  # reasons that say: there is no such key
 
 
@@ -47,16 +51,44 @@ class WhyKey:
     name: str | None
     since: datetime | None
     wait_seconds: float | None
+    tries: int  # answers since the last good one that brought nothing: failed, refused or older
+    tried_at: datetime | None
+    older_since: datetime | None
+    older_source_at: datetime | None
+    open_until: datetime | None  # of the upstream's breaker
+    opened: int | None  # times in a row
+    calls: int | None  # of the upstream, in ten minutes, while its calls are stopped
+    calls_failed: int | None
+    opened_at: datetime | None
+    cause: str | None  # a word of the closed list: what opened the breaker
 
     @property
     def words(self) -> str:
         """For whoever may read the key: no names of ours, nothing that an upstream said."""
-        return self._filled(_WORDS[self.reason][0])
+        return self._filled(_WORDS[self.reason][0] + (_OLDER if self._is_older else ""))
 
     @property
     def operator_words(self) -> str:
         """The same, and what only an operator is told."""
-        return self.words + self._filled(_WORDS[self.reason][1] + self._viewed())
+        said = "{error}" if self.verdict == "failing" and "{error}" not in _WORDS[self.reason][1] else ""
+        return self.words + self._filled(_WORDS[self.reason][1] + said + self._viewed())
+
+    @property
+    def _is_older(self) -> bool:
+        return self.older_since is not None and self.reason not in ("fresh", "unverifiable", "lagging", "missing")
+
+    @property
+    def _lead(self) -> str:
+        """The verdict, in the word that get and watch use."""
+        if self.verdict == "failing":
+            return f"it is failing since {_instant(self.failing_since)} ({self._failed})"
+        return "there is no value yet" if self.verdict == "missing" else "it is stale"
+
+    @property
+    def _failed(self) -> str:
+        """What failed, how often, and when last."""
+        said = f"{self.failure or 'an attempt failed'}, {times(self.tries)}" if self.tries else str(self.failure)
+        return f"{said}, last at {_instant(self.tried_at)}" if self.tries > 1 else said
 
     def _viewed(self) -> str:
         if self.viewers is None or self.reason == "not_watched":
@@ -72,7 +104,13 @@ class WhyKey:
             until=_instant(self.fresh_until),
             since=_instant(self.since),
             retry=_instant(self.retry_at),
-            failure=self.failure or "an attempt failed",
+            lead=self._lead,
+            failed=self._failed,
+            times=times(self.tries),
+            older_since=_instant(self.older_since),
+            older_source=_instant(self.older_source_at),
+            cause=f" since {_instant(self.opened_at)}: {self.cause}" if self.opened_at and self.cause else "",
+            calls_failed=f"{self.calls_failed or 0:,} of {self.calls or 0:,} calls failed in ten minutes",
             error=f" ({self.error})" if self.error else "",
             wait=spelled(self.wait_seconds),
             n=f"{self.n:,}" if self.n is not None else "some",
@@ -101,70 +139,90 @@ _WORDS = {
     "lagging": ("the source lags: at {checked} it still said {source}; it is asked again after {until}", ""),
     "missing": ("the upstream says that there is no such key; that is believed until {until}", ""),
     "parked_type": (
-        "it is stale and parked: the plan of the upstream does not include its type",
+        "{lead} and parked: the plan of the upstream does not include its type",
         " ({name}); once it does: livewell types resume {type}",
     ),
     "paused_type": (
-        "it is stale, and its type is paused since {since}",
+        "{lead}, and its type is paused since {since}",
         "; go on with: livewell types resume {type}",
     ),
     "paused_upstream": (
-        "it is stale, and everything from its upstream is paused since {since}",
+        "{lead}, and everything from its upstream is paused since {since}",
         "; go on with: livewell types resume --upstream {name}",
     ),
     "parked_key": (
-        "it is stale and parked: the plan of the upstream does not include this key; it is asked again at {retry}, in {wait}",
+        "{lead} and parked: the plan of the upstream does not include this key; it is asked again at {retry}, in {wait}",
         "{error}",
     ),
-    "failing": ("it fails since {since}: {failure}; the next try is at {retry}, in {wait}", "{error}; {job}"),
-    "running": ("it is stale, and being refreshed since {since}", "; {job}, worker {name}"),
-    "delayed": ("it is stale; its refresh is put off until {since}, for {wait} more", "; {job}"),
-    "held_key": ("it is stale; its refresh waits for another of the same key", "; {job}"),
-    "held_group": ("it is stale; its refresh waits for another call about this key", "; {job}"),
-    "key_limit": ("it is stale; its refresh waits for another call about this key", "; {job}, {n} of {limit} run"),
+    "failing": ("it is failing since {since}: {failed}; the next try is at {retry}, in {wait}", "{error}; {job}"),
+    "running": ("{lead}, and being refreshed since {since}", "; {job}, worker {name}"),
+    "delayed": ("{lead}; its refresh is put off until {since}, for {wait} more", "; {job}"),
+    "held_key": ("{lead}; its refresh waits for another of the same key", "; {job}"),
+    "held_group": ("{lead}; its refresh waits for another call about this key", "; {job}"),
+    "key_limit": ("{lead}; its refresh waits for another call about this key", "; {job}, {n} of {limit} run"),
     "paused_queue": (
-        "it is stale, and its queue is paused since {since}",
+        "{lead}, and its queue is paused since {since}",
         "; {job}; go on with: livewell queues resume {name}",
     ),
     "no_worker": (
-        "it is stale, and there is no worker to refresh it",
+        "{lead}, and there is no worker to refresh it",
         "; {job}; start one with: livewell worker --queue {name}",
     ),
-    "no_task": ("it is stale, and no worker knows how to refresh it", "; {job}: no worker has the task {name}"),
+    "no_task": ("{lead}, and no worker knows how to refresh it", "; {job}: no worker has the task {name}"),
+    "no_credential": (
+        "{lead}, and no worker has the credential to refresh it",
+        "; {job}: no worker has a credential of {name}; see: livewell doctor",
+    ),
     "suspect": (
-        "it is stale; workers died while they refreshed it, so it waits for one that does nothing else",
+        "{lead}; workers died while they refreshed it, so it waits for one that does nothing else",
         "; {job}, {n} of {limit} died",
     ),
-    "queue_limit": ("it is stale; as many refreshes run as may at once", "; {job}, {n} of {limit} run in {name}"),
-    "concurrency": ("it is stale; as many calls run as may at once", "; {job}, {n} of {limit} run under {name}"),
-    "rate": ("it is stale, and the call limit is used up; the next call may go in {wait}", "; {job}, limiter {name}"),
+    "queue_limit": ("{lead}; as many refreshes run as may at once", "; {job}, {n} of {limit} run in {name}"),
+    "concurrency": ("{lead}; as many calls run as may at once", "; {job}, {n} of {limit} run under {name}"),
+    "rate": ("{lead}, and the call limit is used up; the next call may go in {wait}", "; {job}, limiter {name}"),
     "budget": (
-        "it is stale, and the budget is used up; there is room again in {wait} at the earliest",
+        "{lead}, and the budget is used up; there is room again in {wait} at the earliest",
         "; {job}, limiter {name}; see: livewell plan",
     ),
     "breaker": (
-        "it is stale, and calls are stopped because the upstream failed, for {wait} more",
-        "; {job}, the breaker of {name} is open",
+        "{lead}, and calls are stopped because the upstream failed, until {since}, for {wait} more",
+        "; {job}, the breaker of {name} is open{cause}; {calls_failed}; to try now: livewell upstreams probe {name}",
     ),
     "probe": (
-        "it is stale, and calls are stopped because the upstream failed; one call is trying whether it is back",
-        "; {job}, the breaker of {name} is half open",
+        "{lead}, and calls are stopped because the upstream failed; one call is trying whether it is back",
+        "; {job}, the breaker of {name} is half open{cause}; {calls_failed}",
     ),
-    "upstream": ("it is stale, and the upstream asked for silence, for {wait} more", "; {job}, limiter {name}"),
-    "behind": ("it is stale and waits behind {n} others", "; {job}, queue {name}"),
-    "next": ("it is stale and queued, the next to go", "; {job}, queue {name}"),
-    "not_watched": ("it is stale, and nobody watches it: it is parked", "; ask with: livewell get {type} {key}"),
-    "scheduled": ("it is stale, and nobody watches it; its type is refreshed by schedule, next at {since}", ""),
+    "upstream": (
+        "{lead}, and the upstream asked for silence until {since}, for {wait} more",
+        "; {job}, limiter {name}; end it with: livewell upstreams resume {name}",
+    ),
+    "restart": (
+        "{lead}, and the database was restarted: before the next call every worker says what it heard from the upstream meanwhile, which takes {wait} at most",
+        "; {job}, limiter {name}",
+    ),
+    "behind": ("{lead} and waits behind {n} others", "; {job}, queue {name}"),
+    "next": ("{lead} and queued, the next to go", "; {job}, queue {name}"),
+    "not_watched": ("{lead}, and nobody watches it: it is parked", "; ask with: livewell get {type} {key}"),
+    "scheduled": ("{lead}, and nobody watches it; its type is refreshed by schedule, next at {since}", ""),
     "stalled": (
-        "it is stale, and its queue has not moved for 15 s",
+        "{lead}, and its queue has not moved for 15 s",
         ": {name}; see: livewell queues list",
     ),
-    "later": ("it is stale; it is looked at again at {since}, in {wait}", ""),
+    "later": ("{lead}; it is looked at again at {since}, in {wait}", ""),
     "due": (
-        "it is stale and due since {since}; of {n} that are due, those with more viewers and a longer wait go first",
+        "{lead} and due since {since}; of {n} that are due, those with more viewers and a longer wait go first",
         "; upstream {name}",
     ),
 }
+
+_OLDER = (
+    "; since {older_since} the upstream answers with older data than what is stored, {times}: it says {older_source}"
+)
+
+
+def times(n: int) -> str:
+    """Once, twice, 3 times."""
+    return {1: "once", 2: "twice"}.get(n, f"{n:,} times")
 
 
 def _instant(at: datetime | None) -> str:

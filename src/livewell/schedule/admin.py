@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from livewell.db import Database
+from livewell.db import Database, acts
 from livewell.errors import InvalidOption, UnknownSchedule
 from livewell.queue.nudge import Nudger
 from livewell.schedule.scheduler import SCHEDULE
 
 Record = dict[str, Any]
+
+_ASK = acts.audited("livewell.ask_run(%s)")
+_PAUSE = acts.audited("livewell.pause_schedule(%s, %s)")
 
 
 class ScheduleAdmin:
@@ -31,7 +34,7 @@ class ScheduleAdmin:
 
     async def ask(self, name: str) -> Literal["asked", "nobody"]:
         """Ask for a run now; nobody: it waits for a process that has the handler."""
-        answer = (await self._database.call("SELECT livewell.ask_run(%s)", (name,)))[0][0]
+        answer = (await self._database.call(_ASK, (name, *acts.line("schedules.run", name))))[0][0]
         if answer == "unknown":
             raise await self._unknown(name)
         self._nudger.nudge(SCHEDULE)
@@ -39,7 +42,8 @@ class ScheduleAdmin:
 
     async def pause(self, name: str, *, paused: bool = True) -> None:
         """Begin no more runs, or begin them again."""
-        if not (await self._database.call("SELECT livewell.pause_schedule(%s, %s)", (name, paused)))[0][0]:
+        act = acts.line("schedules.pause" if paused else "schedules.resume", name)
+        if not (await self._database.call(_PAUSE, (name, paused, *act)))[0][0]:
             raise await self._unknown(name)
         self._nudger.nudge(SCHEDULE)
 

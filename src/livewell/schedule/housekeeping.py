@@ -36,7 +36,9 @@ class Housekeeping:
             "SELECT livewell.prune_queue(%s, %s, %s)", (settings.dead_days, settings.stat_days, _PAGE)
         )
         n += await self._pages("SELECT livewell.prune_limits(%s)", (_PAGE,))
+        n += await self._pages("SELECT livewell.prune_refresh(%s, %s)", (settings.stat_days, _PAGE))
         n += await self._pages("SELECT livewell.prune_warnings(%s, %s)", (settings.stat_days, _PAGE))
+        n += await self._pages("SELECT livewell.prune_audit(%s, %s)", (settings.audit_days, _PAGE))
         n += await self._pages("SELECT livewell.prune_runs(%s, %s)", (settings.run_days, _PAGE))
         try:
             n += await self._pages("SELECT livewell.drop_history_day(%s)", (settings.history_days,))

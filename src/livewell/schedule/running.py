@@ -25,9 +25,11 @@ import structlog
 
 from livewell.db.link import Link
 from livewell.errors import DatabaseError
-from livewell.queue.run import clean, describe
+from livewell.queue.run import describe
 from livewell.queue.worker.threads import Threads
+from livewell.repeats import Repeats
 from livewell.schedule.definition import Run, ScheduleDefinition
+from livewell.tracebacks import traceback_of
 
 log = structlog.get_logger("livewell.schedule")
 
@@ -36,6 +38,7 @@ _FINISH = "SELECT livewell.finish_run(%s, %s, %s, %s, %s)"
 _MARGIN = 0.2  # of the lease: what we stop trusting early
 _THIRD = 1 / 3
 _CANCEL_SECONDS = 2.0  # for a cancelled handler to clean up
+_TRACEBACK_BYTES_MAX = 1800  # with the error's own 2,000 characters it fits into what finish_run keeps
 _ROWS_MAX = 2**63 - 1
 _GOES_ON = "the handler of an earlier run still goes on in this worker and cannot be stopped; start the worker again"
 
@@ -64,6 +67,7 @@ class Running:
         lease_seconds: float,
         left_behind: dict[str, asyncio.Future[Any]],
         warn: Callable[[str, str], None],
+        repeats: Repeats,
     ) -> None:
         self._link = link
         self._threads = threads
@@ -72,6 +76,7 @@ class Running:
         self._lease_seconds = lease_seconds
         self._left_behind = left_behind
         self._warn = warn
+        self._repeats = repeats
         self._asked = begun.asked
         self._stopped = asyncio.Event()
         self._thread: asyncio.Future[Any] | None = None
@@ -149,6 +154,12 @@ class Running:
         self._asked = asked
         return bool(rows[0][0])
 
+    def _tell(self, error: str) -> None:
+        name, said = self._definition.name, error.partition("\n")
+        if self._repeats.passes(f"{name}: {said[0][:200]}"):
+            told = {"exception": said[2]} if said[2] else {}
+            log.error("run failed", schedule=name, run=self._begun.run.id, error=said[0], **told)
+
     async def _cancel(self, handler: asyncio.Future[Any]) -> None:
         """Stop it; one that does not listen (a thread never does) is left behind, and said to be."""
         handler.cancel()
@@ -163,6 +174,8 @@ class Running:
 
     async def _finish(self, succeeded: bool, error: str | None, rows: int | None) -> Ended:  # noqa: FBT001 - a column
         """Write its end; while the database is away, try again as long as the lease may be ours."""
+        if error is not None:
+            self._tell(error)
         while True:
             try:
                 written = await self._link.call(
@@ -196,7 +209,8 @@ def _outcome(handler: asyncio.Future[Any], problem: str | None) -> tuple[bool, s
     if error is not None:
         if not isinstance(error, Exception):
             raise error
-        return False, clean(describe(error)), None
+        # One text, as the row has it: the first line for lists, the traceback below it.
+        return False, f"{describe(error)}\n{traceback_of(error, bytes_max=_TRACEBACK_BYTES_MAX)}", None
     answer = handler.result()
     counts = isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer <= _ROWS_MAX
     return True, None, answer if counts else None

@@ -27,6 +27,7 @@ from livewell.db import Database
 from livewell.errors import ConfigurationError, DatabaseError, LivewellError
 from livewell.queue.nudge import Nudger
 from livewell.queue.worker.threads import Threads
+from livewell.repeats import Repeats
 from livewell.schedule.definition import Run, ScheduleDefinition
 from livewell.schedule.running import Begun, Running
 from livewell.schedule.slots import Kind, Missed, Rule, check_zone, first_slot, plan
@@ -98,6 +99,7 @@ class Scheduler:
         self._declared = False
         self._ours_at = 0.0  # when to begin with our own schedules, monotonic
         self._warnings: dict[str, str] = {}
+        self._repeats = Repeats()
         self.counts: defaultdict[str, int] = defaultdict(int)  # turns, begun, skipped, moved, succeeded, failed, lost …
 
     def wake(self, name: str) -> None:
@@ -113,8 +115,10 @@ class Scheduler:
         try:
             while not self._stopping:
                 await self._sleep(await self._survive())
+                self._tell_repeats()
             await asyncio.Event().wait()  # settled: what is left is to be cancelled
         finally:
+            self._tell_repeats(everything=True)
             self._nudger.detach(self.wake)
             self._threads.close()
             await self._link.close()
@@ -241,6 +245,7 @@ class Scheduler:
             lease_seconds=self._lease_seconds,
             left_behind=self._left_behind,
             warn=self._warn,
+            repeats=self._repeats,
         )
         task = asyncio.create_task(self._follow(running, definition.name), name=f"run-{begun.run.id}")
         self._running[task] = running
@@ -268,6 +273,10 @@ class Scheduler:
             self._warn(f"the scheduler failed: {what}", str(error))
             log.warning("scheduler failed", error=str(error))
             return self._poll_seconds * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+
+    def _tell_repeats(self, *, everything: bool = False) -> None:
+        for cause, n in self._repeats.overdue(everything=everything):
+            log.warning("more runs failed alike", cause=cause, runs=n)
 
     def _warn(self, what: str, sample: str) -> None:
         if len(self._warnings) < _WARNINGS_MAX:

@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
 from livewell.errors import ConfigurationError
+from livewell.zones import read_zone
 
 Missed = Literal["skip", "once", "all"]
 Kind = Literal["cron", "interval", "once"]
@@ -85,8 +86,8 @@ def check_cron(cron: str, zone: str) -> None:
 def check_zone(zone: str) -> None:
     """Refuse what is not the name of a time zone."""
     try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError, TypeError):
+        read_zone(zone)
+    except ValueError:
         raise ConfigurationError(
             f"zone {zone!r}: there is no such time zone; write it like Europe/Paris, America/New_York or UTC"
         ) from None

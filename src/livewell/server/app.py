@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 
 from livewell.server import problems
 from livewell.server.guard import Guard
+from livewell.server.pages import nothing_here
 from livewell.server.parameters import known_only
 from livewell.server.problems import ProblemDocument
 from livewell.server.routes import ROUTERS
@@ -24,8 +25,10 @@ _PROBLEMS = {
     403: "The caller may not do this.",
     404: "There is no such thing, or it is somebody else's.",
     408: "The body did not arrive in time.",
+    411: "The length of the body is not stated.",
     413: "The body is too large.",
     429: "Too many requests; Retry-After says when.",
+    431: "The head of the request is too long.",
     503: "The server is busy or has lost its database; Retry-After says when.",
 }
 
@@ -45,7 +48,7 @@ def create_app(state: State) -> FastAPI:
         responses={status: {"description": text, "model": ProblemDocument} for status, text in _PROBLEMS.items()},
     )
     app.state.server = state
-    problems.install(app)
+    problems.install(app, nothing_here)
     for router in ROUTERS:
         app.include_router(router)
     plain = app.openapi

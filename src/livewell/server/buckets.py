@@ -16,10 +16,11 @@ from typing import Literal
 
 from livewell.settings import Settings
 
-Kind = Literal["session", "read", "other"]
+Kind = Literal["session", "read", "other", "page"]
 
 CLIENTS_MAX = 20_000
 BURST_SECONDS = 2.0  # of the rate: so many at once
+_PAGE_TIMES = 5  # a page is a dozen files, and many people may share one address
 
 
 class Buckets:
@@ -45,6 +46,7 @@ class Buckets:
                 "session": settings.session_requests_per_second,
                 "read": settings.read_requests_per_second,
                 "other": settings.requests_per_second,
+                "page": settings.requests_per_second * _PAGE_TIMES,
             }
         )
 

@@ -13,8 +13,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from livewell.db.acts import act_as
 from livewell.server.auth import Caller
-from livewell.server.problems import Problem, not_allowed
+from livewell.server.problems import not_allowed
 from livewell.server.state import State
 
 
@@ -37,22 +38,17 @@ def require(scope: str) -> Callable[[Request], Awaitable[Caller]]:
         caller = await caller_of(request)
         if not caller.may(scope):
             raise not_allowed(scope)
+        if scope == "operate":
+            act_as(caller.user or caller.client)
         return caller
 
     return check
-
-
-async def oversee(request: Request) -> Caller:
-    """An operator of everything: what tells of every type is not for a key that may read some."""
-    caller = await require("operate")(request)
-    if caller.types is not None:
-        raise Problem(403, "This tells of every type, and the key may read only some.", word="types")
-    return caller
 
 
 TheState = Annotated[State, Depends(state_of)]
 Anybody = Annotated[Caller, Depends(caller_of)]  # whatever their scopes
 Viewer = Annotated[Caller, Depends(require("view"))]
 Subscriber = Annotated[Caller, Depends(require("subscribe"))]
-Operator = Annotated[Caller, Depends(require("operate"))]
-Overseer = Annotated[Caller, Depends(oversee)]
+Operator = Annotated[
+    Caller, Depends(require("operate"))
+]  # of every type: a key that is bound to types does not have it

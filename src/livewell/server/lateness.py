@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from livewell.db import Database
+from livewell.errors import LivewellError
 
 _FRESH_SECONDS = 1.0
 _CALL_SECONDS = 2.0
@@ -20,15 +21,26 @@ class Lateness:
         self._turn = asyncio.Lock()
         self._asked = float("-inf")
         self._found: list[dict[str, Any]] = []
+        self._failed: LivewellError | None = None
 
     async def look(self) -> list[dict[str, Any]]:
         """Names and seconds of what is late, by name."""
         async with self._turn:
             asked = time.monotonic()
             if asked - self._asked >= _FRESH_SECONDS:
-                rows = await self._database.call(
-                    "SELECT name, late_seconds FROM livewell.late_schedules()", seconds=_CALL_SECONDS
-                )
-                self._found = [{"name": name, "late_seconds": round(seconds, 1)} for name, seconds in rows]
-                self._asked = asked
+                await self._ask()
+                self._asked = time.monotonic()
+            if self._failed is not None:
+                raise self._failed
             return self._found
+
+    async def _ask(self) -> None:
+        try:
+            rows = await self._database.call(
+                "SELECT name, late_seconds FROM livewell.late_schedules()", seconds=_CALL_SECONDS
+            )
+        except LivewellError as error:
+            self._failed = error  # for all who come within a second, too: they must not wait one after the other
+            return
+        self._failed = None
+        self._found = [{"name": name, "late_seconds": round(seconds, 1)} for name, seconds in rows]

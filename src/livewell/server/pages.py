@@ -7,16 +7,22 @@ the one file that pages of other origins may load. Every answer forbids scripts,
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from livewell.db import embedded
+from livewell.server.depends import TheState
 from livewell.server.problems import not_found
+from livewell.server.wire import Answer
+from livewell.settings import Settings
 from livewell.web import PAGES, STATIC
 
 router = APIRouter(include_in_schema=False)
@@ -29,6 +35,7 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".
 _FOR_EVER = "public, max-age=31536000, immutable"
 _ASK_FIRST = "no-cache"
 _NEVER = "no-store"
+_COMMAND = "livewell keys login"
 _CLOSED = MappingProxyType(
     {
         "Content-Security-Policy": CSP,
@@ -99,6 +106,35 @@ async def market(request: Request) -> Response:
 async def login(request: Request) -> Response:
     """Where a login link leads: its token is in the fragment, which the browser keeps to itself until a button is pressed."""
     return _send(request, shelf().pages["login"], _NEVER)
+
+
+@router.get("/login/how")
+async def how_to_log_in(request: Request, state: TheState) -> Answer:
+    """The command that prints a link for this server, but for its address; and how long a login lasts."""
+    settings = state.settings
+    command = _command(settings) if _is_here(request) else _COMMAND
+    return Answer({"command": command, "login_seconds": settings.login_seconds}, headers={"Cache-Control": _NEVER})
+
+
+def _command(settings: Settings) -> str:
+    """On the embedded server its folder belongs to it: elsewhere the command would begin a database of its own."""
+    if settings.database_url is not None:
+        return _COMMAND
+    folder = (settings.data_dir or embedded.default_data_dir()).resolve()
+    return f"LIVEWELL_DATA_DIR={shlex.quote(str(folder))} {_COMMAND}"
+
+
+def _is_here(request: Request) -> bool:
+    """A browser on this machine, with nobody between: nobody else is told a path of it."""
+    passed_on = any(name in request.headers for name in ("forwarded", "x-forwarded-for", "via"))
+    return not passed_on and request.client is not None and ip_address(request.client.host).is_loopback
+
+
+def nothing_here(_: Request) -> Response:
+    """For a person who asked for what is not there, or is not theirs to see: one and the same page."""
+    page = shelf().pages["nothing"]
+    headers = {**_CLOSED, "Cache-Control": _NEVER, "Vary": "Accept", "Content-Type": page.media_type}
+    return Response(page.body, 404, headers)
 
 
 @router.api_route("/livewell.js", methods=["GET", "HEAD"])

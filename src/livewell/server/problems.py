@@ -5,7 +5,9 @@ A problem says what happened and what is allowed. It never holds SQL, a path of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -26,8 +28,10 @@ from livewell.errors import (
     InvalidPayload,
     JobNotFound,
     LivewellError,
+    UnknownLimiter,
     UnknownQueue,
     UnknownSchedule,
+    UnknownSingleton,
     UnknownType,
 )
 from livewell.server.mistakes import allowed_of, detail_of, place_of
@@ -108,13 +112,35 @@ def busy(detail: str = "The server cannot answer now; try again shortly.") -> Pr
     return Problem(503, detail, word="busy", headers={"Retry-After": "1"})
 
 
-def install(app: FastAPI) -> None:
-    """Let every error of this application leave as a problem document."""
-    app.add_exception_handler(Problem, _problem)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(LivewellError, _ours)
-    app.add_exception_handler(Exception, _unexpected)
+Handler = Callable[[Request, Exception], Awaitable[Response]]
+
+
+def install(app: FastAPI, nothing_here: Callable[[Request], Response]) -> None:
+    """Let every error of this application leave as a problem document; a person at a browser who finds nothing gets that page instead."""
+    handlers: tuple[tuple[type[Exception], Handler], ...] = (
+        (Problem, _problem),
+        (RequestValidationError, _invalid),
+        (HTTPException, _http),
+        (LivewellError, _ours),
+        (Exception, _unexpected),
+    )
+    for kind, handler in handlers:
+        app.add_exception_handler(kind, _for_people(handler, nothing_here))
+
+
+def _for_people(handler: Handler, nothing_here: Callable[[Request], Response]) -> Handler:
+    async def answer(request: Request, error: Exception) -> Response:
+        response = await handler(request, error)
+        return nothing_here(request) if response.status_code == 404 and _is_person(request) else response
+
+    return answer
+
+
+def _is_person(request: Request) -> bool:
+    """A browser that opens an address asks for HTML; a script in it, and every program, asks for anything or for JSON."""
+    wanted = [part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")]
+    asks = request.method in ("GET", "HEAD") and "text/html" in wanted
+    return asks and not any(kind.endswith("json") for kind in wanted)
 
 
 async def _problem(_: Request, error: Exception) -> Response:
@@ -143,8 +169,14 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 def _wrong_method(request: Request) -> Problem:
-    """With the methods of all routes at this address; the framework names those of the first."""
-    found = [
+    """With the methods that are documented for this address, or those of all routes at it; the framework names those of the first.
+
+    Of several documented addresses that fit, the longest is meant: a key may hold anything, so "AAPL/refresh" fits where a key is read, but that is not what the address is for.
+    """
+    paths: dict[str, dict[str, Any]] = request.app.openapi().get("paths", {})
+    fitting = [path for path in paths if _form(path).fullmatch(request.url.path)]
+    documented = paths[max(fitting, key=len)] if fitting else {}
+    found = [method for method in _METHODS if method.lower() in documented] or [
         method
         for method in _METHODS
         if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
@@ -154,10 +186,26 @@ def _wrong_method(request: Request) -> Problem:
     return Problem(405, detail, word="method", allowed=allowed, headers={"Allow": allowed})
 
 
+@lru_cache(maxsize=256)
+def _form(path: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)\}", path)
+    return re.compile(
+        "".join((".+" if part == "key" else "[^/]+") if n % 2 else re.escape(part) for n, part in enumerate(parts))
+    )
+
+
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _WORDS: Mapping[int, str] = {408: "too-slow", 413: "too-large"}
 _CALLERS: Sequence[type[LivewellError]] = (InvalidOption, InvalidPayload)
-_ABSENT: Sequence[type[LivewellError]] = (UnknownType, UnknownQueue, UnknownSchedule, JobNotFound, AlertNotFound)
+_ABSENT: Sequence[type[LivewellError]] = (
+    UnknownType,
+    UnknownQueue,
+    UnknownSchedule,
+    UnknownLimiter,
+    UnknownSingleton,
+    JobNotFound,
+    AlertNotFound,
+)
 
 
 async def _ours(request: Request, error: Exception) -> Response:

@@ -1,6 +1,6 @@
 """What a session's stream sends: a reading of each key it is subscribed to, then every change.
 
-registered with the hub ──▶ snapshot: everything, with its value ──▶ ready ──▶ changes
+registered with the hub ──▶ snapshot: everything, with its value; what does not fit: capped ──▶ ready ──▶ changes
 
 The value goes along when the client does not have this version of it yet on this connection; a frame without says that the value was verified, or is failing, and is as it was.
 """
@@ -11,8 +11,9 @@ import asyncio
 
 import orjson
 
+from livewell.measures import CAPPED
 from livewell.refresh.sessions import Sessions, Viewing
-from livewell.refresh.shown import Shown
+from livewell.refresh.shown import Numbers, Shown
 from livewell.server.auth import Caller
 from livewell.server.streams import CHUNK_BYTES, event
 
@@ -22,7 +23,8 @@ _MUCH = 20  # readings
 class Readings:
     """The source of one session's stream."""
 
-    def __init__(self, sessions: Sessions, viewing: Viewing) -> None:
+    def __init__(self, sessions: Sessions, viewing: Viewing, numbers: Numbers = "number") -> None:
+        self._numbers: Numbers = numbers
         self._sessions = sessions
         self._viewing = viewing
         self._follower = viewing.follower
@@ -33,7 +35,7 @@ class Readings:
     @property
     def much(self) -> bool:
         """A chunk or more."""
-        return self._follower.waiting > _MUCH
+        return self._follower.waiting + len(self._viewing.untold) > _MUCH
 
     def next(self) -> bytes | None:
         """The readings that have waited longest, each as it is by now; after the first of everything, ready."""
@@ -41,6 +43,12 @@ class Readings:
         size = 0
         while size < CHUNK_BYTES and (shown := self._follower.pop()) is not None:
             frames.append(self._frame(shown))
+            size += len(frames[-1])
+        while size < CHUNK_BYTES and self._viewing.untold:
+            kind, key = next(iter(self._viewing.untold))
+            del self._viewing.untold[kind, key]
+            CAPPED.add()
+            frames.append(event("capped", orjson.dumps({"type": kind, "key": key})))
             size += len(frames[-1])
         if not frames and not self._ready and not self._follower.awaited:
             self._ready = True
@@ -63,4 +71,4 @@ class Readings:
         has, place = self._follower.has, shown.place
         new = has.get(place) != shown.version
         has[place] = shown.version
-        return event("reading", shown.document(value=new))
+        return event("reading", shown.now().document(value=new, numbers=self._numbers))

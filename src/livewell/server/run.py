@@ -7,19 +7,30 @@ The socket is bound before anything else, so that a port in use is said at once 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from functools import partial
+from typing import cast
 
+import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
-from livewell.errors import ConfigurationError
+from livewell import measures
+from livewell.errors import ConfigurationError, LivewellError
+from livewell.server.connections import Bounds, Connections
+from livewell.server.network import Proxies
 from livewell.server.state import State
 from livewell.server.transport import Protocol
 
 _GRACE_SECONDS = 5
 _BACKLOG = 2048
+_TELL_SECONDS = 60.0
+_WARN = "SELECT livewell.warn('gate', %s, %s)"
+
+log = structlog.get_logger("livewell.server")
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -54,11 +65,13 @@ class HttpServer:
         self._state = state
         self._socket = bound
         proxies = list(state.settings.proxies)
+        bounds = Bounds.from_settings(state.settings)
+        self.connections = Connections(bounds, state.refusals, proxies=Proxies(proxies))
         self._server = _Uvicorn(
             uvicorn.Config(
                 app,
                 interface="asgi3",
-                http=Protocol,
+                http=cast("type[asyncio.Protocol]", partial(Protocol, connections=self.connections)),
                 lifespan="off",
                 ws="none",
                 log_config=None,
@@ -72,7 +85,36 @@ class HttpServer:
 
     async def run(self) -> None:
         """Until stop() is called, and what was begun has ended or used up its grace."""
-        await self._server.serve(sockets=[self._socket])
+        beside = [asyncio.create_task(work) for work in (self.connections.watch(), self._tell())]
+        try:
+            with self._measured():
+                await self._server.serve(sockets=[self._socket])
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
+
+    @contextlib.contextmanager
+    def _measured(self) -> Iterator[None]:
+        """How full it is, while it serves."""
+        state, settings, connections = self._state, self._state.settings, self.connections
+        with (
+            measures.held("connections", lambda: len(connections), connections.bounds.connections),
+            measures.held("streams", lambda: state.streams.count, settings.streams_max),
+            measures.held("keys", lambda: state.reads.hub.followed, settings.watched_keys_max),
+        ):
+            yield
+
+    async def _tell(self) -> None:
+        """Once a minute: what was refused. In the log with the worst address, as rows for doctor without."""
+        while True:
+            await asyncio.sleep(_TELL_SECONDS)
+            for told in self._state.refusals.tell():
+                sample = f"{told.n} in a minute, {told.n_worst} of them from one address"
+                try:
+                    await self._state.pools.hub.call(_WARN, (told.kind, sample))
+                except LivewellError as error:
+                    log.warning("could not count what was refused", kind=told.kind, error=str(error))
 
     def stop(self) -> None:
         """Take no more; streams are told, and requests may end. A second time: at once."""

@@ -11,6 +11,8 @@ from typing import Self
 
 from livewell import measures
 from livewell.alerts.admin import AlertAdmin
+from livewell.db import Presence
+from livewell.operations.mend import Mender
 from livewell.operations.warnings import Warnings
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.nudge import Nudger
@@ -26,6 +28,7 @@ from livewell.server.keys import Keys
 from livewell.server.lateness import Lateness
 from livewell.server.pools import Addresses, Pools
 from livewell.server.problems import too_many
+from livewell.server.refusals import Refusals
 from livewell.server.streams import Streams
 from livewell.server.tokens import Tokens
 from livewell.server.waits import Waits
@@ -39,10 +42,12 @@ class State:
         self.settings = settings
         self.pools = Pools.of(where, settings)
         self.buckets = Buckets.from_settings(settings)
+        self.refusals = Refusals()
         self.auth = Auth(Keys(self.pools.api, cache_seconds=settings.key_cache_seconds), Tokens(settings.jwt))
         self.waits = Waits(max(1, settings.requests_max // 2))
         self.stopping = asyncio.Event()
-        self.streams = Streams(settings, self.auth, self.stopping)
+        self.presence = Presence(self.pools.hub)
+        self.streams = Streams(settings, self.auth, self.stopping, self.presence)
         self.progress = JobProgress(self.pools.operate)
         self.lateness = Lateness(self.pools.hub)
         self._nudger: Nudger | None = None
@@ -56,6 +61,7 @@ class State:
         self._reads = Reads(self.pools.api, self._nudger, follow=self.pools.hub)
         self._sessions = Sessions(self.pools.hub, self._reads.hub)
         self._reads.hub.start()
+        self.presence.start()
         measures.started()
         return self
 
@@ -63,6 +69,7 @@ class State:
         """End what runs beside requests, and disconnect."""
         self.stopping.set()
         await self.streams.close()
+        await self.presence.close()
         await self.progress.close()
         if self._sessions is not None:
             await self._sessions.stop()
@@ -128,6 +135,11 @@ class State:
     def schedules(self) -> ScheduleAdmin:
         """Schedules and their runs, as livewell_operate."""
         return ScheduleAdmin(self.pools.operate, self.nudger)
+
+    @property
+    def mender(self) -> Mender:
+        """What operators do to upstreams and singletons, as livewell_operate."""
+        return Mender(self.pools.operate)
 
     @property
     def alerts(self) -> AlertAdmin:

@@ -1,6 +1,7 @@
 """Streams: server-sent events to many clients, none of which can hold up another.
 
     admitted ──headers──▶ sending ──source has news, or a beat is due──▶ sending
+                             ├──database away, back──▶ said, sending
                              ├──client gone──────────────────────▶ ended
                              ├──source over, rights gone, stopping──▶ bye, ended
                              └──nothing taken for push_send_seconds──▶ connection cut, ended
@@ -15,6 +16,7 @@ import asyncio
 import random
 import time
 from collections import Counter
+from collections.abc import Collection
 from typing import Protocol
 
 import orjson
@@ -23,13 +25,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from livewell.db import Presence
 from livewell.errors import LivewellError
 from livewell.measures import PUSHES
 from livewell.server.auth import Auth, Caller
+from livewell.server.clients import client_of
 from livewell.server.problems import Problem, busy, too_many
 from livewell.server.transport import cut, narrow
 from livewell.server.turns import Turns
 from livewell.settings import Settings
+from livewell.shares import Client, share
 
 log = structlog.get_logger("livewell.streams")
 
@@ -38,6 +43,7 @@ _RETRY_MS = (1000, 5000)  # a herd that comes back is spread over this
 _ANONYMOUS_TIMES = 10  # many people may share one public key and one address
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _BEAT = b"event: beat\ndata: {}\n\n"
+_BACK = b"event: back\ndata: {}\n\n"
 
 
 class Source(Protocol):
@@ -72,12 +78,14 @@ def event(name: str, document: bytes) -> bytes:
 class Streams:
     """All streams of one process, and their bounds."""
 
-    def __init__(self, settings: Settings, auth: Auth, stopping: asyncio.Event) -> None:
+    def __init__(self, settings: Settings, auth: Auth, stopping: asyncio.Event, presence: Presence) -> None:
         self.settings = settings
         self.auth = auth
         self._stopping = stopping
+        self.presence = presence
+        presence.on_change(self._wake)
         self._open: dict[str, Stream] = {}
-        self._users: Counter[str] = Counter()
+        self._clients: Counter[Client] = Counter()
         self.turns = Turns()
         self._watching: asyncio.Task[None] | None = None
         self.opened = 0
@@ -94,18 +102,30 @@ class Streams:
         if self._stopping.is_set():
             raise busy("The server is stopping; connect again.")
         older = self._open.get(name) if name is not None else None
-        if older is not None and older.caller.user == caller.user:
+        if older is not None and (older.caller.user, older.caller.key_id) == (caller.user, caller.key_id):
             return
-        most = self.settings.user_streams_max * (_ANONYMOUS_TIMES if caller.user is None else 1)
-        if self._users[caller.client] >= most:
+        client = client_of(caller)
+        has = self._clients[client]
+        most = self.settings.user_streams_max * (_ANONYMOUS_TIMES if client.stranger else 1)
+        if has >= most:
             raise too_many(
                 f"You have {most} streams; close one.", seconds=self.settings.push_beat_seconds, word="streams"
             )
-        if len(self._open) >= self.settings.streams_max:
+        allowed = share(most, len(self._open), self.settings.streams_max, stranger=client.stranger)
+        if not allowed:
             raise busy("The server has as many streams as it may have.")
+        if has >= allowed:
+            raise too_many(
+                f"You have {has} streams, and the server is nearly full; close one.",
+                seconds=self.settings.push_beat_seconds,
+                word="streams",
+            )
 
-    def start(self, caller: Caller, source: Source) -> Stream:
-        """The answer that streams; an older stream of the same name is told to go. Asked again: others came while its source was made."""
+    def start(self, caller: Caller, source: Source, scopes: Collection[str]) -> Stream:
+        """The answer that streams; an older stream of the same name is told to go. Asked again: others came while its source was made.
+
+        scopes: what the route asked for. Who loses one of them while it is open is sent away.
+        """
         try:
             self.admit(caller, source.name)
         except Problem:
@@ -115,9 +135,9 @@ class Streams:
         if older is not None:
             older.bye("replaced")
             self.ended(older)
-        stream = Stream(self, caller, source)
+        stream = Stream(self, caller, source, scopes)
         self._open[source.name] = stream
-        self._users[caller.client] += 1
+        self._clients[client_of(caller)] += 1
         self.opened += 1
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch(), name="streams")
@@ -129,9 +149,10 @@ class Streams:
             stream.counted = False
             if self._open.get(stream.source.name) is stream:
                 del self._open[stream.source.name]
-            self._users[stream.caller.client] -= 1
-            if self._users[stream.caller.client] <= 0:
-                del self._users[stream.caller.client]
+            client = client_of(stream.caller)
+            self._clients[client] -= 1
+            if self._clients[client] <= 0:
+                del self._clients[client]
 
     async def close(self) -> None:
         """Say goodbye to all."""
@@ -144,6 +165,10 @@ class Streams:
         await self._stopping.wait()
         self._goodbye()
 
+    def _wake(self) -> None:
+        for stream in self._open.values():
+            stream.source.wake.set()
+
     def _goodbye(self) -> None:
         for stream in list(self._open.values()):
             stream.bye("stopping")
@@ -152,15 +177,18 @@ class Streams:
 class Stream(StreamingResponse):
     """One client's stream, as an answer that starlette sends."""
 
-    def __init__(self, streams: Streams, caller: Caller, source: Source) -> None:
+    def __init__(self, streams: Streams, caller: Caller, source: Source, scopes: Collection[str]) -> None:
         super().__init__(content=(), media_type="text/event-stream", headers=HEADERS)
         self._streams = streams
         self._settings = streams.settings
         self.caller = caller
         self.source = source
+        self.scopes = frozenset(scopes)
         self.counted = True
         self._bye: str | None = None
         self._gone = False
+        self._said_away = False
+        self._checking: asyncio.Task[None] | None = None  # of its rights: nothing else waits for it
 
     def bye(self, reason: str) -> None:
         """End it, and say why."""
@@ -179,6 +207,8 @@ class Stream(StreamingResponse):
             cut(scope)
         finally:
             leaving.cancel()
+            if self._checking is not None:
+                self._checking.cancel()
             self._streams.ended(self)
             try:
                 await self._streams.turns.take()  # many may be cut off at once
@@ -204,6 +234,7 @@ class Stream(StreamingResponse):
         rights_at = now + self._settings.push_rights_seconds * random.uniform(0.5, 1)  # noqa: S311 - jitter
         while not self._gone:
             self.source.wake.clear()
+            await self._say_presence(send)
             while self._bye is None and not self._gone:
                 if self.source.much:
                     await self._streams.turns.take()
@@ -220,12 +251,20 @@ class Stream(StreamingResponse):
             now = time.monotonic()
             if now >= rights_at:
                 rights_at = now + self._settings.push_rights_seconds
-                await self._check_rights()
+                self._checking = asyncio.create_task(self._check_rights(), name="stream-rights")
             if now >= beat_at:
                 beat_at = now + self._settings.push_beat_seconds
                 await self._send(send, _BEAT)
                 continue  # there may be more to send
             await self._wait(min(beat_at, rights_at) - now)
+
+    async def _say_presence(self, send: Send) -> None:
+        """That the database is away, for how long already, and that it is back: until then nobody can judge what was sent."""
+        presence = self._streams.presence
+        if presence.away != self._said_away:
+            self._said_away = presence.away
+            told = event("away", b'{"seconds":%.1f}' % presence.silent_seconds)
+            await self._send(send, told if presence.away else _BACK)
 
     async def _wait(self, seconds: float) -> None:
         """For news, or for the time to be over."""
@@ -249,7 +288,7 @@ class Stream(StreamingResponse):
         except LivewellError as error:
             log.warning("could not check the rights of a stream", client=self.caller.client, error=str(error))
             return
-        if caller is None or not caller.may("view"):
+        if caller is None or not self.scopes <= caller.scopes:
             self.bye("rights")
         elif caller != self.caller:
             self.caller = caller

@@ -25,7 +25,7 @@ from livewell.errors import ConfigurationError
 from livewell.host import host_name
 from livewell.settings.sources import Given, gather
 from livewell.settings.values import HOSTS_MAX, Address, Channels, Folder, Hosts, Issuers, Number, Origins, Whole, lower
-from livewell.settings.words import allowed, message, places_of, show_given, text
+from livewell.settings.words import allowed, message, places_of, show_given, text, typed
 
 
 def _bounded(default: float, low: float, high: float, description: str) -> Any:
@@ -123,6 +123,7 @@ class Settings(BaseSettings):
     history_days_ahead: Whole = _bounded(14, 2, 60, "How many days of history partitions are made in advance.")
     dead_days: Whole = _bounded(30, 30, 3650, "How long dead letters are kept; never reduced below 30 days.")
     stat_days: Whole = _bounded(30, 1, 365, "How long statistics are kept.")
+    audit_days: Whole = _bounded(365, 90, 3650, "How long it is kept what operators did; never reduced below 90 days.")
     run_days: Whole = _bounded(30, 30, 3650, "How long the runs of schedules are kept; never reduced below 30 days.")
     progress_seconds: Number = _bounded(1, 0.05, 60, "A job's progress is written at most this often.")
     stat_seconds: Number = _bounded(10, 0.1, 300, "How often a worker writes its statistics.")
@@ -154,14 +155,30 @@ class Settings(BaseSettings):
         1_000_000,
         "Keys one process follows at most, for watches and for reads that wait; beyond it reads do not wait.",
     )
+    client_keys_max: Whole = _bounded(
+        1000,
+        1,
+        1_000_000,
+        "Of these, keys that one client of a server may follow: a user, or one address with a public key. Less while more than half of all are followed; what does not fit is `capped`.",
+    )
     watched_bytes_max: Whole = _bounded(
         268_435_456,
         1_048_576,
         4_294_967_296,
         "Bytes of values one process keeps of the keys it follows; a value beyond it is read again for the next who comes.",
     )
+    subscriptions_max: Whole = _bounded(1000, 1, 100_000, "Keys one user may watch at once, in all sessions together.")
+    public_sessions_max: Whole = _bounded(
+        10_000,
+        1,
+        1_000_000,
+        "Sessions that the strangers of one public key may have open at a time, unless the key says otherwise (`keys create --sessions-max`); those of one address a tenth of it.",
+    )
     cold_reads_max: Whole = _bounded(
-        20, 1, 10_000, "Keys that nobody ever asked for which one user may read through to the upstream in a minute."
+        20,
+        1,
+        10_000,
+        "Keys that nobody ever asked for which one user may bring up in a minute; the strangers of one address twice, of one public key six times as many.",
     )
 
     http_host: Annotated[str, AfterValidator(host_name)] = _free(
@@ -184,7 +201,7 @@ class Settings(BaseSettings):
         _HOSTS_ALLOWED, "Addresses of proxies whose `X-Forwarded-For` and `-Proto` are believed.", default=()
     )
     jwt: Issuers = _free(
-        "a list of tables (in the environment: JSON) with name, issuer, audience, algorithm, key and optionally scopes_claim; see docs/howto/serve.md",
+        "a list of tables (in the environment: JSON) with name, issuer, audience, algorithm, key and optionally scopes_claim; see livewell docs howto/serve",
         "Who may say who a person is: issuers of JSON Web Tokens.",
         default=(),
     )
@@ -205,6 +222,20 @@ class Settings(BaseSettings):
     requests_max: Whole = _bounded(
         200, 1, 100_000, "Requests one server works on at once; streams have their own bound."
     )
+    connections_max: Whole = _bounded(
+        10_000, 8, 1_000_000, "Connections one server holds at once; fewer where the process may open fewer files."
+    )
+    address_connections_max: Whole = _bounded(
+        500,
+        4,
+        1_000_000,
+        "Connections of one address (of IPv6: one /64), and a quarter of all at most. Proxies in LIVEWELL_PROXIES are not counted.",
+    )
+    head_seconds: Number = _bounded(10, 0.2, 300, "Within this the head of a request has to be complete.")
+    body_seconds: Number = _bounded(30, 0.2, 600, "Within this the whole body of a request has to be there.")
+    answer_seconds: Number = _bounded(
+        30, 0.2, 600, "Within this the client has to take an answer; streams have their own bound."
+    )
     streams_max: Whole = _bounded(5000, 1, 100_000, "Streams one server holds at once.")
     user_streams_max: Whole = _bounded(20, 1, 10_000, "Streams one user may have on one server.")
     push_send_seconds: Number = _bounded(10, 0.1, 300, "A stream whose client takes nothing for this long is ended.")
@@ -215,12 +246,18 @@ class Settings(BaseSettings):
     push_rights_seconds: Number = _bounded(60, 1, 600, "How often the rights of a stream are checked again.")
 
     alert_channels: Channels = _free(
-        "a list of tables (in the environment: JSON) with name, kind (webhook, discord, apprise), address (env:NAME), for a webhook secret (env:NAME), and optionally level (P0, P1, P2); see docs/howto/alerts.md",
+        "a list of tables (in the environment: JSON) with name, kind (webhook, discord, apprise), address (env:NAME), for a webhook secret (env:NAME), and optionally level (P0, P1, P2); see livewell docs howto/alerts",
         "Who is told of alerts. Addresses are secrets: each is the name of a variable that holds it.",
         default=(),
     )
     alert_send_seconds: Number = _bounded(10, 0.1, 60, "How long a receiver of an alert may take to answer.")
 
+    metrics_address: str | None = _free(
+        "host:port, for example 127.0.0.1:9400; [::1]:9400 for IPv6; port 0 takes any free one",
+        "Where a worker serves what it counted, for Prometheus; not at all, if not given. With several processes each has a port of its own, counted up from this one. Nobody logs in there: keep it on a private network.",
+        pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]|[1-9][0-9]{1,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$",
+        max_length=260,
+    )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lower)] = Field(
         default="info", description="The least severe line that is logged."
     )
@@ -241,6 +278,10 @@ class Settings(BaseSettings):
     def masked(self) -> dict[str, str]:
         """Every setting as text, for printing; passwords are hidden."""
         return {name: text(getattr(self, name)) for name in type(self).model_fields}
+
+    def typed(self) -> dict[str, object]:
+        """Every setting as JSON has it, for programs: numbers are numbers, null is not set; passwords are hidden."""
+        return {name: typed(getattr(self, name)) for name in type(self).model_fields}
 
     @classmethod
     def settings_customise_sources(

@@ -103,5 +103,5 @@ def _parse(shown: str, problems: list[str]) -> dict[str, object]:
 def _suggest(name: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(name[:100], known, n=1, cutoff=0.6)
     if not close:
-        return ". All settings: docs/reference/settings.md"
+        return ". All settings: livewell docs reference/settings"
     return f". Did you mean {close[0]}?"

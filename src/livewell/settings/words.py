@@ -71,6 +71,13 @@ def text(value: object) -> str:
     return "not set" if value is None else str(value)
 
 
+def typed(value: object) -> object:
+    """A value as JSON shows it; passwords are hidden."""
+    if isinstance(value, tuple):
+        return [one if isinstance(one, str) else one.name for one in value]
+    return value if value is None or isinstance(value, bool | int | float) else text(value)
+
+
 def flag(name: str) -> str:
     """The setting on a command line."""
     return "--" + name.replace("_", "-")

@@ -17,6 +17,7 @@ from typing import Any
 
 from livewell.app import Livewell
 from livewell.model import Claimed, Outcome, Succeeded
+from livewell.queue.failures import FailureLog
 from livewell.queue.job import Job
 from livewell.queue.results import results
 from livewell.queue.run import run_call
@@ -42,6 +43,7 @@ class InlineWorker:
     def __init__(self, app: Livewell) -> None:
         self._app = app
         self._worker = 0
+        self._failures = FailureLog()
 
     async def run(self, *, limit: int = 1000) -> list[Ran]:
         """Run what is ready, and what becomes ready meanwhile; at most this many."""
@@ -53,6 +55,7 @@ class InlineWorker:
             if not jobs:
                 break
             ran += await self._run(jobs)
+        self._failures.flush(everything=True)
         return ran
 
     async def claim(self, limit: int) -> list[Claimed]:
@@ -84,6 +87,8 @@ class InlineWorker:
 
     async def _run(self, jobs: Sequence[Job]) -> list[Ran]:
         outcomes = await run_call(jobs, self._app.tasks, _in_thread)
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            self._failures.tell(job, outcome)
         outcomes = [Succeeded() if job.finished else outcome for job, outcome in zip(jobs, outcomes, strict=True)]
         ended = [
             (job, outcome)

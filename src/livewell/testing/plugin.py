@@ -3,11 +3,14 @@
     async def test_welcome(livewell_settings):
         async with opened(app, livewell_settings): …
 
+An async test that names one of these fixtures needs no mark and no asyncio_mode: the plugin marks it for pytest-asyncio (`pip install "livewell[test]"`).
+
 LIVEWELL_TEST_DSN chooses a server of your own (a role that may create databases); otherwise an embedded one runs for the session, shared by all xdist workers.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import secrets
 import shutil
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 _FOLDER = "LIVEWELL_TEST_DATA_DIR"
 _MINE = pytest.StashKey[Path]()
+_RUNNERS = {"asyncio", "anyio", "trio"}
+_START_SECONDS_MAX = 300  # on a machine that is busy with many tests, half a minute was too short
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,6 +52,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: object) -> None:
+    """Mark async tests that use our fixtures for pytest-asyncio, whatever its mode is; whoever marked them for a runner already is left alone."""
+    if not inspect.iscoroutinefunction(obj) or not collector.config.pluginmanager.hasplugin("asyncio"):
+        return
+    ours = any(name.startswith("livewell_") for name in inspect.signature(obj).parameters)
+    marked = {mark.name for mark in (*getattr(obj, "pytestmark", ()), *collector.iter_markers())}
+    if ours and not marked & _RUNNERS:
+        pytest.mark.asyncio(obj)
+
+
 @pytest.fixture(scope="session")
 def livewell_server() -> str:
     """The address of a server where databases may be created."""
@@ -56,7 +72,7 @@ def livewell_server() -> str:
 
     # Nothing here survives the run, so nothing needs to reach the disk. Tests about crashes start servers of their own.
     fast = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "300"}
-    return embedded.start(Path(os.environ[_FOLDER]), parameters=fast).dsn
+    return embedded.start(Path(os.environ[_FOLDER]), parameters=fast, wait_seconds=_START_SECONDS_MAX).dsn
 
 
 @pytest.fixture(scope="session")

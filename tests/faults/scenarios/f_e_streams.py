@@ -182,7 +182,8 @@ async def run_forged(scale: Scale) -> Findings:
             number: {
                 key
                 for (key,) in hall.rows(
-                    "SELECT key FROM livewell.subscription WHERE session_id = md5('s' || %s)::uuid", str(number)
+                    "SELECT key FROM livewell.subscription WHERE session_id = livewell.session_hash(md5('s' || %s)::uuid)",
+                    str(number),
                 )
             }
             for number in (1, 2)

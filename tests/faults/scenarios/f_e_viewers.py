@@ -114,7 +114,7 @@ async def run_ghosts(scale: Scale) -> Findings:
             await market.until_fresh(findings, 60)
             # As if the last sign of life was five minutes ago; nothing else is touched, and nobody has swept.
             market.fleet.rows(
-                "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '301 seconds' WHERE id = %s",
+                "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '301 seconds' WHERE id = livewell.session_hash(%s)",
                 (session,),
             )
             findings.fired += 1
@@ -127,11 +127,13 @@ async def run_ghosts(scale: Scale) -> Findings:
             findings.check(viewers == 0, f"{viewers} ghosts are counted")
             # A minute later the sweep takes its rows, too.
             market.fleet.rows(
-                "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '61 seconds' WHERE id = %s", (session,)
+                "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '61 seconds' WHERE id = livewell.session_hash(%s)",
+                (session,),
             )
             market.fleet.rows("SELECT livewell.sweep_sessions(1000)")
             left = market.fleet.value(
-                "SELECT count(*)::integer FROM livewell.subscription WHERE session_id = %s", (session,)
+                "SELECT count(*)::integer FROM livewell.subscription WHERE session_id = livewell.session_hash(%s)",
+                (session,),
             )
             findings.check(left == 0, f"{left} subscriptions of a ghost are left after the sweep")
         findings.check(wasted == 0, f"{wasted} calls for nobody")

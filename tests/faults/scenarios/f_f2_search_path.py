@@ -126,8 +126,7 @@ async def run(scale: Scale) -> Findings:
 
 async def _furnish(fleet: Fleet) -> dict[str, tuple[Any, ...]]:
     """Something of everything in the database, and arguments that reach deep into each function."""
-    keys = await fleet.enqueue("plain", 8)
-    ids = [fleet.jobs[key] for key in keys]
+    await fleet.enqueue("plain", 8)
     worker = int(fleet.value("SELECT livewell.register_worker('w', '0', ARRAY['work'], ARRAY['plain'], 4, 60)"))
     claimed = fleet.rows("SELECT id, fence FROM livewell.claim_jobs(%s, ARRAY['work'], 5)", (worker,))
     (dead, dead_fence), (done, done_fence), *held = claimed
@@ -136,9 +135,8 @@ async def _furnish(fleet: Fleet) -> dict[str, tuple[Any, ...]]:
         "SELECT * FROM livewell.finish_jobs(%s, %s::bigint[], %s::bigint[], %s::jsonb)",
         (worker, [done], [done_fence], refused),
     )
-    fleet.rows(
-        "UPDATE livewell.job SET state = 'delayed', run_at = now() + interval '1 hour' WHERE id = %s", (ids[-1],)
-    )
+    later = '[{"id": 999998, "queue": "work", "kind": "plain", "payload": {"key": 1}, "delay_seconds": 3600}]'
+    fleet.rows("SELECT livewell.enqueue_jobs(%s)", (later,))
     gone = int(fleet.value("SELECT livewell.register_worker('x', '0', ARRAY['work'], ARRAY['plain'], 4, 60)"))
     fleet.rows("UPDATE livewell.worker SET expires_at = '-infinity' WHERE id = %s", (gone,))
     fleet.rows(
@@ -159,7 +157,7 @@ async def _furnish(fleet: Fleet) -> dict[str, tuple[Any, ...]]:
         "ensure_history_days": (20,),
         "exchange_jobs": (worker, held_ids[1:], fences[1:], retry, ["work"], 2, False),
         "finish_jobs": (worker, held_ids[1:], fences[1:], retry),
-        "hasten_job": (ids[-1],),
+        "hasten_job": (999998,),
         "list_dead": ("work", None, 0, 10),
         "list_jobs": ("work", None, 0, 10),
         "list_queues": (),

@@ -164,7 +164,7 @@ def _attempts(connection: psycopg.Connection, kind: str, name: str, oid: int | N
 def _can(connection: psycopg.Connection, right: str, table: str) -> bool:
     """EXPLAIN checks the rights of the statement like running it, and changes nothing."""
     texts = {
-        "SELECT": "EXPLAIN SELECT 1 FROM livewell.{}",
+        "SELECT": "EXPLAIN SELECT * FROM livewell.{}",
         "INSERT": "EXPLAIN INSERT INTO livewell.{} DEFAULT VALUES",
         "UPDATE": "EXPLAIN UPDATE livewell.{} SET {} = DEFAULT",
         "DELETE": "EXPLAIN DELETE FROM livewell.{}",

@@ -17,6 +17,15 @@ def test_a_condition_that_holds_fires_once_however_often_it_is_seen(alerts: Aler
     assert alerts.firings() == 1
 
 
+def test_a_secret_in_a_subject_is_neither_stored_nor_told(alerts: AlertSession) -> None:
+    """L10: as in the summary; and it is one alert, whatever the secret. In 0.5.0 the password was in the row and in the webhook."""
+    for password in ("CANARY", "ANOTHER"):
+        alerts.observe(f"https://u:{password}@host/")
+
+    assert alerts.rows("SELECT subject FROM livewell.alert UNION ALL SELECT subject FROM livewell.alert_firing") == [("https://u:***@host/",)] * 2  # fmt: skip
+    assert alerts.firings() == 1
+
+
 def test_a_condition_that_comes_and_goes_is_one_firing(alerts: AlertSession) -> None:
     """No flapping: it is never gone for ten minutes."""
     for _ in range(20):

@@ -21,6 +21,8 @@ Connection = psycopg.Connection[Any]
 # The short list of DESIGN §3.10: name → reason.
 DEFINER_ALLOWED = {
     "warn": "livewell_api has no table rights, and nobody shall write a warning that was not redacted and bounded",
+    "record_act": "whoever may act writes a line of the audit, redacted and bounded, and can neither change nor delete one",
+    "prune_audit": "nobody but the owner deletes lines of the audit; its inputs are two bounded numbers, and no line of the last ninety days goes",
     "raise_fences": "setval needs a right that would let a worker turn the numbers back; it has no input and does nothing twice",
     "ensure_history_days": "workers insert history but do not own it; making a day's partition needs the owner; its only input is a bounded number",
     "open_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",
@@ -28,15 +30,19 @@ DEFINER_ALLOWED = {
     "close_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",
     "subscribe": "livewell_api has no table rights; it acts only on sessions of the user it is given",
     "unsubscribe": "livewell_api has no table rights; it acts only on sessions of the user it is given",
+    "count_viewers": "operators and readers may know how many look at a key, and not who; it answers a number",
+    "watched_keys": "operators and readers may know how many look at which key, and not who; it answers keys and numbers",
     "read_through": "livewell_api has no table rights; it reads one key, and of a user it touches the budget alone",
+    "read_key": "livewell_api has no table rights; it reads one key, and of a user it touches the budget alone",
     "change_type": "nobody but the owner writes the registry by hand; an operator changes these two things, within their bounds",
     "find_key": "livewell_api has no table rights; it acts only on the key it is given",
+    "find_api_key": "livewell_api has no table rights; it acts only on the key it is given",
     "touch_key": "livewell_api has no table rights; it acts only on the key it is given",
     "end_login": "livewell_api has no table rights; it can end nothing but the one login it is given",
     "redeem_link": "livewell_api has no table rights; it uses up the link it is given, and makes a login with no more than its scopes",
     "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
 }
-HOT_TABLES = ["job", "worker", "stat", "warning", "ledger", "viewer", "viewer_session", "singleton"]
+HOT_TABLES = ["job", "worker", "stat", "warning", "ledger", "viewer", "viewer_session", "session_share", "singleton"]
 
 OURS = "(SELECT oid FROM pg_namespace WHERE nspname = 'livewell')"
 ROLES = "('livewell_owner'), ('livewell_api'), ('livewell_operate'), ('livewell_hub'), ('livewell_worker'), ('livewell_readonly')"
@@ -162,6 +168,14 @@ RULES = [
         "CREATE TABLE livewell.bad (x int); CREATE POLICY all_rows ON livewell.bad USING (true)",
     ),
     Rule(
+        "operators and readers see neither ids of sessions nor who watches what",  # L4
+        "SELECT role || ' ' || relname || '.' || attname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped, "
+        f"unnest(ARRAY['livewell_operate', 'livewell_readonly']) AS role WHERE relnamespace = {OURS} AND relname IN ('viewer', 'viewer_session', 'subscription', 'session_share') "
+        "AND has_column_privilege(role, pg_class.oid, attname, 'SELECT') AND relname || '.' || attname NOT IN ('viewer_session.user_id', 'viewer_session.seen_at', 'subscription.data_type')",
+        "GRANT SELECT ON livewell.subscription TO livewell_readonly",
+        "livewell_readonly subscription.key",
+    ),
+    Rule(
         "every view reads with its caller's rights",
         f"SELECT relname FROM pg_class WHERE relnamespace = {OURS} AND relkind = 'v' AND NOT coalesce(reloptions, '{{}}') @> ARRAY['security_invoker=true']",
         "CREATE VIEW livewell.bad AS SELECT 1 AS x",
@@ -230,7 +244,7 @@ def test_the_rule_can_fail(db: Connection, rule: Rule) -> None:
 # ── types: search_path = '' does not keep pg_temp out of the search for types, so a caller's domain could run its checks as the owner ──
 
 LOOSE_TYPE = re.compile(
-    r"(?<!pg_catalog\.)\b(?:text|timestamptz|timetz|date|jsonb?|uuid|bytea|name|oid|inet|cidr|int[248]|float[48]|bool|bpchar|xid8?|reg[a-z]+"
+    r"(?<!\.)\b(?:text|timestamptz|timetz|date|jsonb?|uuid|bytea|name|oid|inet|cidr|int[248]|float[48]|bool|bpchar|xid8?|reg[a-z]+"
     r"|int[48]range|tstzrange)\b(?=\s*(?:\[\]|:=|;|,|\)|$|NOT\b|DEFAULT\b|AS\b))",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -35,7 +35,9 @@ def finish(api: QueueSession, one: LimitedClaim, ended: str) -> None:
     if ended == "ok":
         api.end(one)
     else:
-        api.end(one, "retry", ended=ended, delay_seconds=0)
+        api.end(
+            one, "retry", ended=ended, delay_seconds=3600
+        )  # else the clock, which stands still, makes it the next again
 
 
 def state(api: QueueSession) -> str:

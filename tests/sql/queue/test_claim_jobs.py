@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import psycopg
 import pytest
 
@@ -175,6 +177,32 @@ def test_a_job_cannot_become_running_but_from_ready(queue: QueueSession) -> None
         queue.rows("UPDATE livewell.job SET worker = %s WHERE id = %s", thief, job)
     with pytest.raises(psycopg.Error, match="running cannot become running"):
         queue.rows("UPDATE livewell.job SET fence = fence + 1 WHERE id = %s", job)
+
+
+ALLOWED = {
+    "delayed": {"ready"},
+    "held": {"ready", "delayed"},
+    "ready": {"running", "held"},
+    "running": {"ready", "delayed"},
+}
+
+
+@pytest.mark.parametrize("after", ALLOWED)
+@pytest.mark.parametrize("before", ALLOWED)
+def test_no_other_change_of_state_is_possible(queue: QueueSession, before: str, after: str) -> None:
+    """Q1, by plain UPDATE, each pair of live states. Seen failing on 0.5.0: ready to delayed, running to held and delayed to held were accepted."""
+    worker = queue.register()
+    job = queue.enqueue(delay_seconds=60 if before == "delayed" else 0)[0]
+    if before == "running":
+        queue.claim(worker)
+    if before == "held":
+        queue.rows("UPDATE livewell.job SET state = 'held', held_by = 'g' WHERE id = %s", job)
+    change = "state = %s, worker = %s, held_by = %s"
+    fitting = (worker if after == "running" else None, "g" if after == "held" else None)
+
+    legal = after in ALLOWED[before] or before == after != "running"
+    with nullcontext() if legal else pytest.raises(psycopg.Error, match=f"{before} cannot become {after}"):
+        queue.rows(f"UPDATE livewell.job SET {change} WHERE id = %s", after, *fitting, job)
 
 
 @pytest.mark.parametrize("change", ["worker = 1", "held_by = 'k'", "state = 'held'", "attempt = 6", "attempt = -1"])

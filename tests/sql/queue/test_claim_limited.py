@@ -134,7 +134,7 @@ def test_jobs_with_one_call_key_are_one_call_and_one_permit(queue: QueueSession)
         [0, 1, 2, 3, 4],
         [5, 6],
     ]
-    assert queue.value("SELECT sum(calls) FROM livewell.limiter_grant") == 2
+    assert queue.value("SELECT sum(calls) FROM livewell.limiter_flight") == 2
 
 
 def test_a_call_carries_no_more_than_its_kind_allows(queue: QueueSession) -> None:

@@ -238,7 +238,7 @@ def test_a_window_that_is_spent_queues_nothing(refresh: RefreshSession) -> None:
 
     answer = refresh.dispatch()
 
-    assert (answer["answer"], answer["reason"], round(answer["wait_seconds"])) == ("blocked", "rate", 62)
+    assert (answer["answer"], answer["reason"], round(answer["wait_seconds"])) == ("blocked", "rate", 60)
 
 
 @pytest.mark.parametrize(
@@ -275,6 +275,49 @@ def test_producers_stop_at_the_budget(refresh: RefreshSession) -> None:
     assert refresh.dispatch()["inserted"] == 13
     answer = refresh.dispatch()
     assert (answer["inserted"], answer["reason"]) == (0, "budget")
+
+
+def measured(refresh: RefreshSession, units: float, *, of: str = "quote") -> None:
+    """What answers of this type were seen to weigh, per key."""
+    refresh.rows(
+        "INSERT INTO livewell.limiter_estimate (limiter, kind, units) VALUES ('api', 'livewell.refresh:' || %s, %s)",
+        of,
+        units,
+    )
+
+
+def test_the_measured_size_is_reserved_not_the_one_of_the_file(refresh: RefreshSession) -> None:
+    """R16, R11, contract 6: measured 70,000, the file says 700: 950,000 bytes are thirteen answers. Seen failing on 0.5.0: 60 jobs of 700."""
+    limited(refresh, budget_units=1_000_000, budget_unit="bytes", budget_seconds=86400)
+    measured(refresh, 69_999.5)
+
+    answer = refresh.dispatch()
+
+    assert (answer["inserted"], answer["reason"]) == (13, "budget")
+    assert refresh.jobs("units") == [(70_000,)] * 13
+    assert refresh.dispatch()["inserted"] == 0
+
+
+def test_a_type_that_grew_heavy_does_not_stop_a_light_one(refresh: RefreshSession) -> None:
+    """R16: each type is reserved by its own size."""
+    refresh.type("filing")
+    limited(refresh, budget_units=10_000, budget_unit="bytes", budget_seconds=86400)
+    watch(refresh, {"A": 9, "B": 9}, of="filing")
+    measured(refresh, 6_000, of="filing")
+
+    assert refresh.dispatch()["inserted"] == 6
+    assert [units for (units,) in refresh.jobs("units")] == [6_000, 700, 700, 700, 700, 700]
+
+
+def test_a_budget_of_calls_counts_calls(refresh: RefreshSession) -> None:
+    """R11: twenty calls a day, 95 %: nineteen of one key, or four with three keys each and the rest alone. Seen failing on 0.5.0: 700 bytes never fit into 19 calls."""
+    refresh.type("bulk", keys_max=3)
+    limited(refresh, budget_units=20, budget_unit="calls", budget_seconds=86400)
+    watch(refresh, {f"B{n:02}": 9 for n in range(12)}, of="bulk")
+
+    assert refresh.dispatch()["inserted"] == 12 + 15
+    assert len({call for (call,) in refresh.jobs("call_key")}) == 19
+    assert refresh.dispatch()["reason"] == "budget"
 
 
 def test_a_paused_upstream_and_a_paused_type_cost_nothing(refresh: RefreshSession) -> None:

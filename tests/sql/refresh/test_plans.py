@@ -1,5 +1,7 @@
 """F-B17 for the refresh engine: every hot function uses its named index, whatever the statistics say: of empty tables, fresh, or stale by a factor of ten.
 
+Nor does it matter how large the tables were when a connection made its plans: a connection that had planned for three rows subscribed a thousand keys in 22 s when there were 49,000.
+
 Each call is made seven times, because plpgsql changes to a generic plan after five. Read from auto_explain, as EXPLAIN does not look into functions.
 """
 
@@ -39,13 +41,25 @@ class Condition:
     name: str
     rows: int
     analyze_at: tuple[int, ...]
+    early: bool = False  # the plans are made while the tables have three rows, and kept
+    worn: bool = False  # ledger_class_idx is larger than ledger_due_idx, as after every key was put into its class
 
 
 CONDITIONS = [
     Condition("statistics of empty tables, 20k keys", 20_000, (0,)),
     Condition("fresh statistics, 20k keys", 20_000, (20_000,)),
     Condition("statistics of 2k, 20k keys", 20_000, (2_000,)),
+    Condition("plans of three rows, 20k keys", 20_000, (), early=True),
+    # As far as statistics know, all keys are of one class, so that both indexes give the same rows and the smaller one looks cheaper.
+    # Seen: 50,000 keys due, 21 classes, each of which read all that was due by ledger_due_idx: 940,000 pages, 6 s.
+    Condition("statistics of one class, 20k keys", 20_000, (20_000,), worn=True),
 ]
+
+WORN = (
+    "UPDATE livewell.ledger SET demand_class = 2",
+    "UPDATE livewell.ledger SET demand_class = 1",
+    "REINDEX INDEX livewell.ledger_due_idx",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,7 @@ class Filled:
     session: RefreshSession
     recorder: PlanRecorder
     fence: int
+    early: bool
 
 
 @pytest.fixture(scope="module", params=CONDITIONS, ids=lambda condition: condition.name)
@@ -67,17 +82,36 @@ def filled(request: pytest.FixtureRequest, livewell_server: str, livewell_templa
         )
         for table in TABLES:
             session.rows(f"ALTER TABLE livewell.{table} SET (autovacuum_enabled = off)")
+        filled = Filled(session, PlanRecorder(session), session.hold(), condition.early)
+        if condition.early:
+            plan_early(filled)
         done = 0
         for size in sorted({*condition.analyze_at, condition.rows}):
             for statement in FILL.split(";\n"):
                 if size > done:
                     session.connection.execute(statement.encode(), {"from": done + 1, "to": size})
             done = size
+            for statement in WORN if condition.worn else ():
+                session.rows(statement)
             if size in condition.analyze_at:
                 for table in TABLES:
                     session.rows(f"ANALYZE livewell.{table}")
-        yield Filled(session, PlanRecorder(session), session.hold())
+        yield filled
     scratch.drop(livewell_server, name)
+
+
+def plan_early(filled: Filled) -> None:
+    """Every call of HOT, while there are a few rows of each."""
+    session = filled.session
+    for statement in FILL.split(";\n"):
+        session.connection.execute(statement.encode(), {"from": 1, "to": 3})
+    for table in TABLES:
+        session.rows(f"ANALYZE livewell.{table}")
+    for call, _, _ in HOT.values():
+        for _ in range(TIMES):
+            call(filled)
+    for table in TABLES:
+        session.rows(f"DELETE FROM livewell.{table}")  # TRUNCATE would make the plans void
 
 
 def make_due(filled: Filled) -> None:
@@ -100,7 +134,8 @@ def heartbeat(filled: Filled) -> list[Plan]:
     one = filled.session.open()
     filled.session.subscribe(one, "K5", "K6")
     filled.session.rows(
-        "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '3 minutes' WHERE id = %s", one
+        "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '3 minutes' WHERE id = livewell.session_hash(%s)",
+        one,
     )
     return filled.recorder.plans("SELECT livewell.heartbeat_session(%s)", one)
 
@@ -126,6 +161,10 @@ def candidates(filled: Filled) -> list[Plan]:
     return filled.recorder.plans("SELECT * FROM livewell.due_candidates('api', livewell.now(), 4000, 500, 0)")
 
 
+def recount(filled: Filled) -> list[Plan]:
+    return filled.recorder.plans("SELECT * FROM livewell.recount_viewers('api', 'quote', 'K15')")
+
+
 def dispatch(filled: Filled) -> list[Plan]:
     make_due(filled)
     return filled.recorder.plans(f"SELECT * FROM livewell.dispatch_due('{SINGLETON}', %s, 'api')", filled.fence)
@@ -142,6 +181,9 @@ def fail(filled: Filled) -> list[Plan]:
 
 def walk(filled: Filled) -> list[Plan]:
     filled.session.rows("DELETE FROM livewell.job")
+    filled.session.rows(
+        "UPDATE livewell.data_type SET cron_due_at = '2020-01-01Z', cron_cursor = NULL WHERE name = 'daily'"
+    )
     return filled.recorder.plans(
         f"SELECT * FROM livewell.dispatch_scheduled('{SINGLETON}', %s, 'daily', livewell.now() + interval '1 day', 20)",
         filled.fence,
@@ -164,10 +206,31 @@ def scan(filled: Filled) -> list[Plan]:
     return filled.recorder.plans("SELECT * FROM livewell.changed_since(livewell.now(), 0, 1000)")
 
 
+def read(filled: Filled) -> list[Plan]:
+    return filled.recorder.plans(
+        "SELECT * FROM livewell.read_readings('{quote,quote}', '{K5,K6}', '{-1,-1}', '{NULL,NULL}', '{-1,-1}')"
+    )
+
+
 def streamed(filled: Filled) -> list[Plan]:
     one = filled.session.open()
     filled.session.subscribe(one, "K5", "K6")
     return filled.recorder.plans("SELECT * FROM livewell.session_keys(%s::uuid[], '{-1}')", [one])
+
+
+def followed(filled: Filled) -> list[Plan]:
+    one = filled.session.open()
+    filled.session.subscribe(one, "K5", "K6")
+    return filled.recorder.plans("SELECT * FROM livewell.keys_of_sessions(%s::uuid[], '{NULL}', '{-1}')", [one])
+
+
+def taken(filled: Filled) -> list[Plan]:
+    """Of a stranger, beside thousands of others."""
+    filled.session.rows(
+        "INSERT INTO livewell.session_share (name, sessions) SELECT md5(n::text), 1 FROM generate_series(1, 5000) AS n ON CONFLICT DO NOTHING"
+    )
+    filled.session.rows("ANALYZE livewell.session_share")
+    return filled.recorder.plans("SELECT livewell.open_session(%s, 'public:K@10.0.0.1', 10)", new_session_id())
 
 
 Call = Callable[[Filled], list[Plan]]
@@ -180,12 +243,24 @@ HOT: dict[str, tuple[Call, set[str], dict[str, int]]] = {
     "count_viewers": (count, {"subscription_key_idx", "viewer_session_pkey"}, {"subscription": 50}),
     "due_candidates": (
         candidates,
-        {"ledger_due_idx", "subscription_key_idx", "viewer_session_pkey"},
+        {"ledger_class_idx", "subscription_key_idx", "viewer_session_pkey"},
         {"ledger": DUE + 10, "subscription": 2500},
+    ),
+    "recount_viewers": (
+        recount,
+        {"ledger_pkey", "subscription_key_idx", "viewer_session_pkey"},
+        {"ledger": 2000, "subscription": 2500},
     ),
     "dispatch_due": (
         dispatch,
-        {"ledger_due_idx", "ledger_pkey", "subscription_key_idx", "viewer_session_pkey", "dead_job_refresh_idx"},
+        {
+            "ledger_class_idx",
+            "ledger_due_idx",
+            "ledger_pkey",
+            "subscription_key_idx",
+            "viewer_session_pkey",
+            "dead_job_refresh_idx",
+        },
         {"ledger": DUE + 10, "subscription": 2500, "dead_job": 10},
     ),
     "park_keys": (park, {"ledger_pkey", "subscription_key_idx"}, {"ledger": 2}),
@@ -198,11 +273,32 @@ HOT: dict[str, tuple[Call, set[str], dict[str, int]]] = {
     ),
     "redue_type": (redue, {"ledger_pkey"}, {"ledger": 20}),
     "changed_since": (scan, {"ledger_status_idx"}, {"ledger": 1}),
+    "read_readings": (read, {"ledger_pkey"}, {"ledger": 2}),
     "session_keys": (
         streamed,
         {"viewer_session_pkey", "subscription_pkey"},
         {"viewer_session": 1, "subscription": 2},
     ),
+    "keys_of_sessions": (
+        followed,
+        {"viewer_session_pkey", "subscription_pkey"},
+        {"viewer_session": 1, "subscription": 2},
+    ),
+    "open_session": (taken, {"session_share_pkey", "viewer_session_pkey"}, {"session_share": 2, "viewer_session": 1}),
+}
+
+
+# What viewers wait for must not depend on how large the tables were when its plan was made.
+EARLY = {
+    "subscribe",
+    "heartbeat_session",
+    "unsubscribe",
+    "close_session",
+    "open_session",
+    "changed_since",
+    "read_readings",
+    "session_keys",
+    "keys_of_sessions",
 }
 
 
@@ -225,12 +321,17 @@ def findings(filled: Filled, name: str) -> list[str]:
 @pytest.mark.parametrize("name", HOT)
 def test_the_named_index_serves_it(filled: Filled, name: str) -> None:
     """And no scan touches more rows than the work asks for."""
+    if filled.early and name not in EARLY:
+        pytest.skip("not promised yet: in the background, and right again with the next ANALYZE")
     assert findings(filled, name) == []
 
 
-def test_a_lost_index_is_noticed(filled: Filled) -> None:
+@pytest.mark.parametrize("index", ["ledger_due_idx", "ledger_class_idx"])
+def test_a_lost_index_is_noticed(filled: Filled, index: str) -> None:
     """The rule above can fail."""
+    if filled.early:
+        pytest.skip("dispatch_due is not looked at under this condition")
     with filled.session.connection.transaction(force_rollback=True):
-        filled.session.rows("DROP INDEX livewell.ledger_due_idx")
+        filled.session.rows(f"DROP INDEX livewell.{index}")
 
         assert findings(filled, "dispatch_due") != []

@@ -115,24 +115,40 @@ def test_no_verdict_changes_before_the_time_that_is_told(refresh: RefreshSession
 
 
 def test_a_fresh_value_turns_when_its_time_to_live_ends(refresh: RefreshSession) -> None:
-    """read_states says in how many seconds; a key that nobody asked for never turns."""
+    """read_readings says when, and in how many seconds (R22); a key that nobody asked for never turns."""
     refresh.freeze()
     at = refresh.now()
     refresh.keep(fetched_at=at, checked_at=at, source_at=at)
     refresh.advance(20)
 
-    turns = "SELECT key, verdict, turns_seconds FROM livewell.read_states('{quote,quote}', '{AAPL,NEW}', '{-1,-1}', '{NULL,NULL}', '{-1,-1}')"
+    more = "SELECT key, verdict, turns_seconds, turns_at, age_seconds FROM livewell.read_readings('{quote,quote}', '{AAPL,NEW}', '{-1,-1}', '{NULL,NULL}', '{-1,-1}')"
 
-    assert refresh.rows(turns) == [("AAPL", "fresh", 40.0), ("NEW", "missing", None)]
+    assert refresh.rows(more) == [
+        ("AAPL", "fresh", 40.0, at + timedelta(seconds=60), 20.0),
+        ("NEW", "missing", None, None, None),
+    ]
 
 
-# -- session_keys --------------------------------------------------------------------------------------------------------
+def test_a_read_says_until_when_its_verdict_holds(refresh: RefreshSession) -> None:
+    """read_key: the instant on the database's clock, and how far away that is, for clients whose clocks are wrong (R22)."""
+    refresh.freeze()
+    at = refresh.now()
+    refresh.keep(fetched_at=at, checked_at=at, source_at=at)
+    refresh.advance(20)
+    read = "SELECT verdict, turns_at, turns_seconds, age_seconds FROM livewell.read_key('quote', %s)"
+
+    assert refresh.rows(read, "AAPL") == [("fresh", at + timedelta(seconds=60), 40.0, 20.0)]
+    assert refresh.rows(read, "NEW")[0][0] == "missing"
 
 
-def sessions(refresh: RefreshSession, known: dict[str, int]) -> dict[str, tuple[Any, ...]]:
+# -- keys_of_sessions ----------------------------------------------------------------------------------------------------
+
+
+def sessions(refresh: RefreshSession, known: dict[str, int], user: str = "ann") -> dict[str, tuple[Any, ...]]:
     rows = refresh.rows(
-        "SELECT session::text, user_id, subs_version, types, keys FROM livewell.session_keys(%s::uuid[], %s)",
+        "SELECT session::text, subs_version, types, keys FROM livewell.keys_of_sessions(%s::uuid[], %s, %s)",
         list(known),
+        [user] * len(known),
         list(known.values()),
     )
     return {row[0]: row[1:] for row in rows}
@@ -144,14 +160,14 @@ def test_a_session_is_told_with_what_it_watches_only_when_that_changed(refresh: 
     refresh.subscribe(session, "AAPL", "MSFT", user="ann")
 
     first = sessions(refresh, {session: -1, nobody: -1})
-    version = first[session][1]
+    version = first[session][0]
 
-    assert first[nobody] == (None, None, [], [])
-    assert first[session][0] == "ann"
-    assert sorted(first[session][3]) == ["AAPL", "MSFT"]
+    assert first[nobody] == (None, [], [])
+    assert sessions(refresh, {session: -1}, "eve") == {session: (None, [], [])}
+    assert sorted(first[session][2]) == ["AAPL", "MSFT"]
     assert sessions(refresh, {session: version}) == {}
     refresh.unsubscribe(session, "AAPL", user="ann")
-    assert sessions(refresh, {session: version})[session][1:] == (version + 1, ["quote"], ["MSFT"])
+    assert sessions(refresh, {session: version})[session] == (version + 1, ["quote"], ["MSFT"])
 
 
 def test_too_many_sessions_at_once_are_refused(refresh: RefreshSession) -> None:

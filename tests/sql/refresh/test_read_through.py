@@ -173,13 +173,13 @@ def test_keys_of_a_batch_type_may_share_a_call(store: StoreSession) -> None:
     assert len({claim.call for claim in claims.values()}) <= 2
 
 
-def test_read_changes_gives_only_what_differs(store: StoreSession) -> None:
+def test_read_readings_gives_only_what_differs(store: StoreSession) -> None:
     """By status and verdict; and the value only where it is another one."""
     store.store(value(store.claimed(), 1, ago(store, 5)))
 
     def changes(known: int, verdict: str | None, version: int) -> list[tuple[Any, ...]]:
         return store.rows(
-            "SELECT key, verdict, version, status_version, value FROM livewell.read_changes('{quote,quote}', '{AAPL,NEW}', %s, %s, %s)",
+            "SELECT key, verdict, version, status_version, value FROM livewell.read_readings('{quote,quote}', '{AAPL,NEW}', %s, %s, %s)",
             [known, 0],
             [verdict, "missing"],
             [version, 0],
@@ -189,3 +189,80 @@ def test_read_changes_gives_only_what_differs(store: StoreSession) -> None:
     assert changes(1, "fresh", 1) == []
     store.advance(61)
     assert changes(1, "fresh", 1) == [("AAPL", "stale", 1, 1, None)]
+
+
+SHUT = {
+    "breaker": "UPDATE livewell.limiter_credential SET breaker = 'open', open_until = livewell.now() + interval '1 minute' WHERE limiter = 'api'",
+    "upstream": "UPDATE livewell.limiter_credential SET quiet_until = livewell.now() + interval '1 minute' WHERE limiter = 'api'",
+    "budget": "INSERT INTO livewell.limiter_usage (limiter, credential, since, units, calls) SELECT 'api', name, date_trunc('hour', livewell.now()), 9400, 1 FROM livewell.limiter_credential WHERE limiter = 'api'",
+}
+
+
+def shut(store: StoreSession, reason: str) -> None:
+    """An upstream with a budget of 10,000 bytes and a breaker, which lets nobody through."""
+    store.limiter("api", budget_units=10_000, budget_unit="bytes", budget_seconds=86400, breaker_failures=10)
+    store.rows(SHUT[reason])
+
+
+def read_key(store: StoreSession, key: str = "AAPL", *, of: str = "quote", user: str | None = None) -> tuple[Any, ...]:
+    """What became of the demand, why, and in how many seconds to ask again."""
+    [found] = store.rows(
+        "SELECT demand, throttled, extract(epoch FROM retry_at - livewell.now())::float8 FROM livewell.read_key(%s, %s, NULL, %s)",
+        of,
+        key,
+        user,
+    )
+    return found
+
+
+@pytest.mark.parametrize("reason", SHUT)
+def test_what_cannot_be_served_now_is_throttled_and_queues_nothing(store: StoreSession, reason: str) -> None:
+    """X5, R11, contract 6: seen failing without read_through's question to read_throttle: the first reader was told "queued"."""
+    shut(store, reason)
+
+    for n in range(30):
+        demand, throttled, seconds = read_key(store, f"COLD{n}", user="eve")
+        assert (demand, throttled) == ("throttled", reason)
+        assert seconds >= 1
+    assert jobs(store) == []
+    assert store.value("SELECT count(*) FROM livewell.ledger") == 0
+    assert store.value("SELECT count(*) FROM livewell.viewer") == 0  # nor did it cost eve's budget of unknown keys
+
+
+@pytest.mark.parametrize("reason", SHUT)
+def test_one_upstream_that_is_shut_stops_no_other(store: StoreSession, reason: str) -> None:
+    """X5: the mixture: one shut, another open."""
+    shut(store, reason)
+    store.upstream("other")
+    store.type("profile", upstream="other")
+
+    assert read_key(store)[0] == "throttled"
+    assert read_key(store, of="profile") == ("queued", None, None)
+
+
+def test_a_job_that_waits_for_a_shut_upstream_is_not_waited_for(store: StoreSession) -> None:
+    """X5: queued before the breaker opened; whoever comes now is told, and when it has opened again it is waited for."""
+    assert read_key(store)[0] == "queued"
+    shut(store, "breaker")
+    assert read_key(store)[:2] == ("throttled", "breaker")
+    store.rows("UPDATE livewell.limiter_credential SET breaker = 'closed', open_until = NULL")
+
+    assert read_key(store)[0] == "waiting"
+
+
+def test_what_is_stored_is_shown_with_its_true_verdict_while_shut(store: StoreSession) -> None:
+    """X5: stale is stale, and fresh enough asks nobody."""
+    store.keep("OLD", fetched_at=ago(store, 3600), checked_at=ago(store, 3600), source_at=ago(store, 3600))
+    store.keep("NEW", fetched_at=store.now(), checked_at=store.now(), source_at=store.now())
+    shut(store, "upstream")
+
+    found = [store.rows("SELECT verdict, demand FROM livewell.read_key('quote', %s)", key)[0] for key in ("OLD", "NEW")]
+    assert found == [("stale", "throttled"), ("fresh", "none")]
+
+
+def test_backed_off_and_paused_say_until_when(store: StoreSession) -> None:
+    """X5: as far as anybody knows."""
+    store.keep("BAD", failures=1, retry_at=store.now() + timedelta(minutes=5))
+    assert read_key(store, "BAD") == ("backed_off", "backed_off", 300)
+    store.rows("UPDATE livewell.data_type SET paused_at = livewell.now()")
+    assert read_key(store) == ("paused", "paused", None)

@@ -36,7 +36,7 @@ def test_no_digit_is_lost(registry: RegistrySession) -> None:
         quote, "AAPL", QUOTE["sample"]["body"].replace("231.40", "0.1234567890123456789012345678901234567890")
     )
 
-    assert registry.value("SELECT price::text FROM livewell_data.quote") == "0.123456789012345678901234567890123456789"
+    assert registry.value("SELECT price::text FROM livewell_data.quote") == "0.1234567890123456789012345678901234567890"
 
 
 def test_a_series_grows_and_corrects_itself(registry: RegistrySession) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import livewell
-from livewell.refresh.why import _WORDS, WhyKey
+from livewell.refresh.why import _WHY, _WORDS, WhyKey, _instant
 from tests.support.store_sql import KIND, QUEUE, StoreSession, ago, failed, result, value
+from tests.support.variants import variant
 
 FUNCTION = Path(livewell.__file__).parent / "refresh" / "sql" / "functions" / "why_key.sql"
 
@@ -42,7 +43,7 @@ def register(session: StoreSession) -> int:
 
 def why(session: StoreSession, key: str = "AAPL", *, of: str = "quote") -> WhyKey:
     """Ask; words of both lengths must be sentences without holes."""
-    answer = WhyKey(of, key, *session.rows("SELECT * FROM livewell.why_key(%s, %s)", of, key)[0])
+    answer = WhyKey(of, key, *session.rows(_WHY, of, key)[0])
     assert "None" not in answer.operator_words
     assert "an unknown time" not in answer.operator_words
     assert answer.operator_words.startswith(answer.words)
@@ -232,6 +233,19 @@ def test_no_worker_for_its_queue_with_and_without_a_job(store: StoreSession) -> 
     assert (why(store).reason, why(store).name) == ("no_task", KIND)
 
 
+def test_workers_that_lack_the_credential(store: StoreSession) -> None:
+    """They work its queue and have the task, and claim nothing of it."""
+    stale(store)
+    store.limiter("api", credentials=["KEY"])
+    store.ask("AAPL")
+    store.rows("SELECT livewell.report_lacks(id, ARRAY['api KEY']) FROM livewell.worker")
+    answer = why(store)
+
+    assert (answer.reason, answer.name) == ("no_credential", "api")
+    store.rows("SELECT livewell.report_lacks(id, '{}') FROM livewell.worker")
+    assert why(store).reason == "next"
+
+
 def test_a_paused_queue_with_and_without_a_job(store: StoreSession) -> None:
     """Since when."""
     stale(store)
@@ -260,11 +274,11 @@ def test_the_rate_is_used_up_with_and_without_a_job(store: StoreSession) -> None
     spend(store, "A", "B")
     answer = why(store)
     assert (answer.reason, answer.name, answer.job_id) == ("rate", "api", None)
-    assert answer.wait_seconds == 62
+    assert answer.wait_seconds == 60
 
     store.ask("AAPL")
     answer = why(store)
-    assert (answer.reason, answer.name, answer.wait_seconds) == ("rate", "api", 62)
+    assert (answer.reason, answer.name, answer.wait_seconds) == ("rate", "api", 60)
 
 
 def test_the_budget_is_used_up_with_and_without_a_job(store: StoreSession) -> None:
@@ -286,7 +300,7 @@ def test_an_open_breaker_with_and_without_a_job_and_its_probe(store: StoreSessio
     stale(store)
     limited(store, breaker_failures=2, breaker_in_row=2, open_seconds=60)
     for claim, key in zip(spend(store, "A", "B"), "AB", strict=True):
-        store.store(failed(claim, "transient", key))
+        store.store(failed(claim, "connection", key, blame="outage"))
     answer = why(store)
     assert (answer.reason, answer.job_id, answer.wait_seconds) == ("breaker", None, 60)
     store.ask("AAPL")
@@ -298,6 +312,77 @@ def test_an_open_breaker_with_and_without_a_job_and_its_probe(store: StoreSessio
     store.rows("UPDATE livewell.job SET rank = 0 WHERE unique_key = 'quote:C'")
     assert list(store.take(register(store), 1)) == ["C"]
     assert why(store).reason == "probe"
+
+
+def test_an_open_breaker_stays_the_answer_while_its_jobs_wait(store: StoreSession) -> None:
+    """B7: after 15 s the answer was "stalled" with the breaker still open. And it says what failed, until when and how often."""
+    stale(store)
+    limited(store, breaker_failures=2, breaker_in_row=2, open_seconds=60)
+    for claim, key in zip(spend(store, "A", "B"), "AB", strict=True):
+        store.store(failed(claim, "connection", key, blame="outage"))
+    store.ask("WAITS")
+    store.advance(20)
+    answer = why(store)
+
+    assert (answer.reason, answer.wait_seconds, answer.name) == ("breaker", 40, "api")
+    assert f"until {_instant(store.now() + timedelta(seconds=40))}" in answer.words
+    assert (answer.calls, answer.calls_failed) == (2, 2)
+    assert (answer.cause, answer.opened_at) == ("connection", store.now() - timedelta(seconds=20))
+    assert (
+        f"since {_instant(answer.opened_at)}: connection; 2 of 2 calls failed in ten minutes" in answer.operator_words
+    )
+    assert "connection" not in answer.words
+
+
+def test_a_key_that_fails_is_called_failing_whatever_else_it_waits_for(store: StoreSession) -> None:
+    """The verdict of get and watch, not "stale"; with what failed, when and how often."""
+    stale(store)
+    limited(store, breaker_failures=1, breaker_in_row=1, open_seconds=600)
+    since = store.now()
+    store.store(failed(store.claimed(), "html", blame="outage", delay_seconds=0))
+    store.rows("SELECT livewell.cancel_job(id) FROM livewell.job")
+    answer = why(store)
+
+    assert (answer.reason, answer.verdict, answer.failure, answer.tries) == ("breaker", "failing", "html", 1)
+    assert answer.words.startswith(f"it is failing since {_instant(since)} (html, once), and calls are stopped")
+    assert "html seen" in answer.operator_words
+    assert "html seen" not in answer.words
+
+
+def test_failing_says_how_often_and_when_last(store: StoreSession) -> None:
+    """Every attempt counts, not only those that used up a job; a good answer ends the count."""
+    stale(store)
+    store.store(failed(store.claimed(), "status"))
+    worker = register(store)
+    for _ in range(2):
+        store.advance(100)
+        store.promote()
+        store.store(failed(store.take(worker)["AAPL"], "status"))
+    answer = why(store)
+    assert (answer.reason, answer.tries, answer.tried_at) == ("failing", 3, store.now())
+    assert f"status, 3 times, last at {_instant(store.now())}" in answer.words
+
+    store.advance(400)
+    store.promote()
+    store.store(value(store.take(worker)["AAPL"], 1, ago(store, 1)))
+    assert (why(store).reason, why(store).tries) == ("fresh", 0)
+
+
+def test_answers_that_are_older_are_told_as_such(store: StoreSession) -> None:
+    """B8: it said only "it is stale". Since when, how often, and what the source says instead."""
+    stale(store)
+    since, says = store.now(), ago(store, 600)
+    for _ in range(2):
+        assert store.store(value(store.claimed(), 230.0, says))[0].answer == "older"
+        store.advance(1)
+    answer = why(store)
+
+    assert (answer.reason, answer.tries, answer.older_since, answer.older_source_at) == ("later", 2, since, says)
+    assert f"since {_instant(since)} the upstream answers with older data than what is stored, twice" in answer.words
+    assert f"it says {_instant(says)}" in answer.words
+    sample = store.value("SELECT sample FROM livewell.warning WHERE what = 'quote: older'")
+    assert "older than what is stored" in sample
+    assert "AAPL" in sample
 
 
 def test_an_upstream_that_asked_for_silence(store: StoreSession) -> None:
@@ -372,6 +457,20 @@ def test_a_scheduled_type_waits_for_what_lane_0_leaves(store: StoreSession) -> N
     spend(store, *(f"K{n}" for n in range(5)))
     answer = why(store)
     assert (answer.reason, answer.lane) == ("rate", 1)
+
+
+def test_a_restart_of_the_server_is_waited_for(store: StoreSession, queue_dsn: str) -> None:
+    """G5: the worker was there before the server began, and has not renewed since; one lease at most."""
+    limited(store, rate_calls=60, rate_seconds=60, burst=10)
+    stale(store)
+    store.ask("AAPL")
+    began = ("pg_catalog.pg_postmaster_start_time()", "livewell.now() - interval '1 s'")
+    store.rows("UPDATE livewell.worker SET renewed_at = livewell.now() - interval '2 s'")
+    assert why(store).reason != "restart"
+    with variant(queue_dsn, "server_started", began):
+        answer = why(store)
+    assert (answer.reason, answer.name) == ("restart", "api")
+    assert "the database was restarted" in answer.words
 
 
 def test_every_reason_of_the_functions_has_words_and_a_test() -> None:

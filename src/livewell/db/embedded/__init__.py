@@ -19,12 +19,26 @@ start() next attaches to it. Every change of state happens under one file lock i
     launch.py      one attempt to start it
     handle.py      what a caller holds, and the login that proves it
     server.py      start, stop, status
+    keeper.py      revive it when it was killed under a long-running command
     logins.py      logins for the roles of the HTTP server
+    public_rights.py  what every login may do: less than by default
 """
 
 from livewell.db.embedded.handle import EmbeddedServer
+from livewell.db.embedded.keeper import Tell, keep, kept_alive, started
 from livewell.db.embedded.logins import logins
 from livewell.db.embedded.placement import default_data_dir
 from livewell.db.embedded.server import start, status, stop
 
-__all__ = ["EmbeddedServer", "default_data_dir", "logins", "start", "status", "stop"]
+__all__ = [
+    "EmbeddedServer",
+    "Tell",
+    "default_data_dir",
+    "keep",
+    "kept_alive",
+    "logins",
+    "start",
+    "started",
+    "status",
+    "stop",
+]

@@ -3,7 +3,7 @@
     no file, or a role that cannot log in ──▶ new passwords, in the cluster, then in the file ──▶ addresses
     otherwise ────────────────────────────────────────────────────────────────────────────────▶ addresses
 
-The schema must be there: the roles come with it.
+The schema must be there: the roles come with it. From here on others than the superuser can log in, so PUBLIC loses what they do not need.
 """
 
 import json
@@ -17,6 +17,7 @@ from psycopg import sql
 from livewell.db.embedded.cluster import NAME
 from livewell.db.embedded.handle import EmbeddedServer
 from livewell.db.embedded.placement import make_folder
+from livewell.db.embedded.public_rights import restrict
 from livewell.errors import EmbeddedPostgresError
 
 _FILE = "logins.json"
@@ -29,6 +30,7 @@ def logins(server: EmbeddedServer, roles: Sequence[str]) -> dict[str, str]:
     with folder.locked(time.monotonic() + _WAIT_SECONDS):
         passwords = _read(folder.read(_FILE))
         with psycopg.connect(server.dsn, autocommit=True, connect_timeout=5) as connection:
+            restrict(connection)
             able = {
                 name
                 for (name,) in connection.execute(

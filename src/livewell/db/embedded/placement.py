@@ -15,7 +15,7 @@ from pathlib import Path
 
 from livewell.db.embedded.account import Account, server_account
 from livewell.db.embedded.folder import Folder
-from livewell.errors import EmbeddedPostgresError
+from livewell.errors import ConfigurationError, EmbeddedPostgresError
 
 
 def open_folder(data_dir: Path) -> Folder | None:
@@ -23,8 +23,12 @@ def open_folder(data_dir: Path) -> Folder | None:
     folder = Folder(data_dir.resolve())
     try:
         return folder if folder.lock.stat() else None
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return None
+    except NotADirectoryError:
+        raise ConfigurationError(
+            f"embedded Postgres: {folder.root} is not a folder, or lies below a file. Set LIVEWELL_DATA_DIR to a folder; it is made if it is not there."
+        ) from None
     except PermissionError as error:
         raise EmbeddedPostgresError(
             f"embedded Postgres: {folder.root} belongs to another user. Run this as that user, or set "

@@ -88,6 +88,22 @@ def status(data_dir: Path) -> EmbeddedServer | None:
     return describe(folder, postmaster.pid, postmaster.port or 0, attached=True)
 
 
+def was_killed(data_dir: Path) -> bool:
+    """True where a server ended without taking its pid file along: nobody stopped it in order.
+
+    A server that is being stopped looks killed for a moment: its memory is gone before its file is. Whoever stops it holds the lock until both are, so the second look is behind the lock.
+    """
+    folder = open_folder(data_dir)
+    if folder is None or not _looks_killed(folder):
+        return False
+    with folder.locked(time.monotonic() + STOP_SECONDS_MAX):
+        return _looks_killed(folder)
+
+
+def _looks_killed(folder: Folder) -> bool:
+    return life_of(read_postmaster(folder.cluster)) in (Life.DEAD, Life.ORPHANED)
+
+
 def _alive(folder: Folder) -> Postmaster | None:
     postmaster = read_postmaster(folder.cluster)
     return postmaster if life_of(postmaster) is Life.ALIVE else None

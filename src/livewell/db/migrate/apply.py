@@ -117,7 +117,8 @@ def connect(dsn: str) -> Iterator[psycopg.Connection[Any]]:
         except errors.InsufficientPrivilege as error:
             raise MigrationError(
                 f'livewell migrate: "{connection.info.user}" may not read what is installed: {str(error).strip()}. '
-                f'Run: GRANT livewell_readonly TO "{connection.info.user}"'
+                f'Run, as an administrator, what fits its work: GRANT livewell_worker TO "{connection.info.user}" (workers, and apps that enqueue), '
+                "or livewell_operate (operators), or livewell_readonly (to look)"
             ) from error
         except psycopg.OperationalError as error:
             raise DatabaseUnavailable(f"livewell migrate: the database went away: {str(error).strip()}") from error

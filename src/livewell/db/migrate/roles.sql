@@ -1,7 +1,7 @@
 -- Create our roles where they are missing; they belong to the whole cluster, so another database may have made them.
 --
 -- The five below livewell_owner are groups of rights without login. Give one a login and a password, or grant it to a login of yours; in that case set the two
--- timeouts on that login too, as Postgres reads the settings of the role that logs in and of no other.
+-- timeouts and jit on that login too, as Postgres reads the settings of the role that logs in and of no other. jit: behind a transaction pooler a session cannot turn it off itself.
 -- What is already so is not touched: a DBA's own timeouts stay, and two databases migrated at once do not collide on the shared catalogs.
 DO $roles$
 DECLARE
@@ -12,13 +12,13 @@ BEGIN
     FOR v_role IN
         SELECT *
         FROM (VALUES
-            ('livewell_owner', '10min', '1min'),
-            ('livewell_api', '10s', '10s'),
-            ('livewell_operate', '30s', '10s'),
-            ('livewell_hub', '10s', '10s'),
-            ('livewell_worker', '30s', '1min'),
-            ('livewell_readonly', '1min', '1min')
-        ) AS wanted (name, statement_timeout, idle_in_transaction_session_timeout)
+            ('livewell_owner', '10min', '1min', 'off'),
+            ('livewell_api', '10s', '10s', 'off'),
+            ('livewell_operate', '30s', '10s', 'off'),
+            ('livewell_hub', '10s', '10s', 'off'),
+            ('livewell_worker', '30s', '1min', 'off'),
+            ('livewell_readonly', '1min', '1min', 'off')
+        ) AS wanted (name, statement_timeout, idle_in_transaction_session_timeout, jit)
     LOOP
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = v_role.name) THEN
             BEGIN

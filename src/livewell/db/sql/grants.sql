@@ -21,3 +21,9 @@ GRANT EXECUTE ON FUNCTION livewell.prune_warnings(integer, integer) TO livewell_
 GRANT SELECT, INSERT, UPDATE ON livewell.state_sample TO livewell_operate, livewell_worker;
 GRANT SELECT ON livewell.state_sample TO livewell_readonly;
 GRANT EXECUTE ON FUNCTION livewell.find_sample, livewell.keep_sample, livewell.table_pages, livewell.state_database TO livewell_operate, livewell_worker, livewell_readonly;
+
+-- What operators did: whoever may act writes a line, nobody changes one.
+GRANT SELECT ON livewell.audit TO livewell_operate, livewell_worker, livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.record_act TO livewell_operate, livewell_worker;
+GRANT EXECUTE ON FUNCTION livewell.list_audit TO livewell_operate, livewell_worker, livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.prune_audit TO livewell_worker;

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from livewell.db import Database
 from livewell.errors import ConfigurationError, LivewellError
-from livewell.operations.doctor import freshness, server, work
+from livewell.operations.doctor import freshness, gate, server, work
 from livewell.operations.doctor.finding import Finding, Patient
 from livewell.operations.state import failed_parts, read_state
 from livewell.settings import Settings
@@ -25,20 +25,26 @@ CONNECT_SECONDS = 2.0
 CHECKS: tuple[Check, ...] = (
     server.clock,
     server.listening,
+    server.session,
     server.old_transactions,
     server.bloat,
     work.queues,
     work.leases,
+    work.credentials,
     work.singletons,
     work.versions,
     work.dead_letters,
     work.schedules,
     work.alerting,
+    work.fired,
     freshness.types,
     freshness.refusals,
     freshness.quota,
     freshness.breakers,
+    freshness.silences,
+    freshness.failing,
     freshness.viewers,
+    gate.hammered,
 )
 
 

@@ -15,6 +15,17 @@ FROM (SELECT livewell.now() AS at) n JOIN livewell.data_type t ON t.name = %s
 CROSS JOIN LATERAL (SELECT k FROM livewell.ledger k WHERE k.data_type = %s ORDER BY k.key LIMIT 5000) AS x (l)
 WHERE (l).due_at IS NOT NULL AND (l).status_at < n.at - interval '1 minute'
 """
+# Watched keys whose last attempt failed and whose value is stale, by reason. Bounded: of a type 50,000 keys are looked at, and 5,000 failures judged.
+_FAILING = """
+SELECT f.reason, count(*) AS n, min(f.failing_since) AS since, min(f.key) AS key, max(f.error) AS error
+FROM (SELECT (l).reason, (l).failing_since, (l).key, (l).error
+      FROM (SELECT livewell.now() AS at) n JOIN livewell.data_type t ON t.name = %s
+      CROSS JOIN LATERAL (SELECT x.l FROM (SELECT k FROM livewell.ledger k WHERE k.data_type = %s ORDER BY k.key LIMIT 50000) AS x (l)
+                          WHERE (x.l).failing_since IS NOT NULL AND (x.l).due_at IS NOT NULL LIMIT 5000) AS o (l)
+      WHERE livewell.verdict(t, l, n.at) = 'failing') f
+GROUP BY f.reason ORDER BY count(*) DESC, f.reason LIMIT 5
+"""
+_SILENT_SECONDS = 60.0
 _QUIET_OUTCOMES = frozenset(
     {"stored", "corrected", "unchanged", "missing", "type_changed", "singly", "forgotten", "fenced"}
 )
@@ -23,7 +34,7 @@ _REFUSALS = {
         "upstream_429",
         "answered 429, too many requests",
         "The upstream allows fewer calls than the limiter does, or somebody else uses the same credential. Each such call is wasted, and the upstream is left alone for as long as it says.",
-        "lower `rate` in the file of upstream {upstream}, then: livewell types apply FILE (look with: livewell queues limiters)",
+        "lower `rate` in the file of upstream {upstream}, then: livewell types apply FILE; a silence that is too long ends with: livewell upstreams resume {upstream}",
     ),
     "bandwidth_wall": (
         "upstream_bandwidth",
@@ -43,6 +54,12 @@ _REFUSALS = {
         "No call will succeed until the account is open again.",
         "ask the provider; meanwhile: livewell types pause --upstream {upstream}",
     ),
+}
+
+_LIMITED = {
+    "breaker": "livewell upstreams probe {name}",
+    "upstream": "livewell upstreams resume {name}",
+    "budget": "livewell plan",
 }
 
 
@@ -105,8 +122,10 @@ def _unworked(state: Document, one: dict[str, Any]) -> tuple[str, str] | None:
 def _limited(state: Document, one: dict[str, Any]) -> tuple[str, str] | None:
     for limiter in part(state, "limits").get("limiters", ()):
         if limiter["name"] == one["upstream"] and limiter["waits_for"] in ("breaker", "budget", "upstream"):
-            means = f"Limiter {limiter['name']} waits: {limiter['waits_for']}, for {span(limiter['wait_seconds'])}."
-            return means, "livewell queues limiters"
+            means = (
+                f"Calls to {limiter['name']} are stopped: {limiter['waits_for']}, for {span(limiter['wait_seconds'])}."
+            )
+            return means, _LIMITED[limiter["waits_for"]].format(name=limiter["name"])
     return None
 
 
@@ -177,13 +196,45 @@ async def breakers(patient: Patient) -> Sequence[Finding]:
         Finding(
             "breaker_open",
             _name(one),
-            f"The breaker of limiter {_name(one)} is {one['breaker'].replace('_', ' ')} until {instant(one['open_until'])}: {one['failures']:,} of {one['calls']:,} calls failed in ten minutes.",
-            "The upstream fails; nothing is asked of it until then, and after that one call tries whether it is back. It closes by itself.",
-            f"livewell dead list, and the upstream's own status page; to ask by hand: livewell types sample TYPE KEY (limiter {one['name']})",
+            f"The breaker of {_name(one)} is {one['breaker'].replace('_', ' ')}, calls are stopped until {instant(one['open_until'])}: {one['failures']:,} of {one['calls']:,} calls failed in ten minutes.",
+            "The upstream fails; nothing is asked of it until then, and after that one call tries whether it is back. It closes by itself; to try now, and not then, there is a command.",
+            f"livewell upstreams probe {one['name']}",
         )
         for one in part(patient.state, "limits").get("limiters", ())
         if one["active"] and one["breaker"] != "closed"
     ]
+
+
+async def silences(patient: Patient) -> Sequence[Finding]:
+    """Upstreams that asked to be left alone, and for more than a moment."""
+    return [
+        Finding(
+            "upstream_silent",
+            _name(one),
+            f"Upstream {_name(one)} asked for silence until {instant(one['quiet_until'])}, for {span(one['wait_seconds'])} more.",
+            "It answered 429, or with a Retry-After: no call is made until then, and what is watched turns stale. If it asks for far too much, end the silence; the next such answer begins another.",
+            f"livewell upstreams resume {one['name']}",
+        )
+        for one in part(patient.state, "limits").get("limiters", ())
+        if one["active"] and one["waits_for"] == "upstream" and (one["wait_seconds"] or 0) > _SILENT_SECONDS
+    ]
+
+
+async def failing(patient: Patient) -> Sequence[Finding]:
+    """Watched keys that fail, by type: what failed, how many, since when."""
+    found = []
+    for one in part(patient.state, "refresh").get("types", ()):
+        if not one["keys"].get("failing"):
+            continue
+        rows = await patient.rows(_FAILING, one["name"], one["name"])
+        if not rows:
+            continue  # mended since the state was sampled
+        reasons = ", ".join(f"{row['n']:,} × {row['reason']}" for row in rows)
+        first = rows[0]
+        seen = f"Of type {one['name']} {sum(row['n'] for row in rows):,} watched keys fail ({reasons}), the first since {instant(min(row['since'] for row in rows).isoformat())}; {first['key']}: {first['error'] or 'no error text'}"
+        means = "What is shown of them is old, and says so. They are tried again by themselves, less and less often, every six hours at the least; when the cause is gone they recover."
+        found.append(Finding("keys_failing", one["name"], seen, means, f"livewell why {one['name']} {first['key']}"))
+    return found
 
 
 async def viewers(patient: Patient) -> Sequence[Finding]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from livewell.db import migrate
 from livewell.db.listen import require_direct
+from livewell.db.session import NEEDED, differing
 from livewell.errors import ConfigurationError, LivewellError
 from livewell.operations.doctor.finding import Finding, Patient, span
 
@@ -24,6 +25,9 @@ ORDER BY a.xact_start LIMIT 5
 _PREPARED = """
 SELECT p.gid, p.owner::text AS login, extract(epoch FROM livewell.now() - p.prepared)::float8 AS seconds
 FROM pg_catalog.pg_prepared_xacts p WHERE p.database = pg_catalog.current_database() AND livewell.now() - p.prepared > %s * interval '1 second' ORDER BY p.prepared LIMIT 5
+"""
+_SETTINGS = """
+SELECT lower(s.name) AS name, s.setting AS value, current_user::text AS login FROM pg_catalog.pg_settings s WHERE lower(s.name) = ANY (%s::text[])
 """
 _BLOAT = """
 SELECT s.schemaname::text AS schema, s.relname::text AS name, s.n_dead_tup AS dead, s.n_live_tup AS live, s.last_autovacuum FROM pg_catalog.pg_stat_user_tables s
@@ -114,6 +118,24 @@ async def listening(patient: Patient) -> Sequence[Finding]:
             "Nobody is woken: jobs and pushes wait for the next poll, about a second, instead of milliseconds. Nothing is lost.",
             "export LIVEWELL_LISTEN_URL=postgresql://SERVER-ITSELF:5432/NAME, and start workers and servers again",
         )
+    ]
+
+
+async def session(patient: Patient) -> Sequence[Finding]:
+    """Behind a transaction pooler a session cannot set what it needs: the login must have it."""
+    rows = await patient.rows(_SETTINGS, [name.lower() for name in NEEDED])
+    names = {name.lower(): name for name in NEEDED}
+    login = rows[0]["login"] if rows else ""
+    return [
+        Finding(
+            "session_setting",
+            name,
+            f"Sessions of login {login} have {name} = {value}; {NEEDED[name]} is needed.",
+            "Through a transaction pooler Livewell cannot set it itself. With jit on, looking at the state takes seconds; under another isolation or a lock timeout claims fail; "
+            "another date style cannot be read.",
+            f'psql -c "ALTER ROLE \\"{login}\\" SET {name} = \'{NEEDED[name]}\'", then reconnect the pooler',
+        )
+        for name, value in differing({names[row["name"]]: row["value"] for row in rows}).items()
     ]
 
 

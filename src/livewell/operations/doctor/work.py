@@ -17,12 +17,17 @@ _HELD_SECONDS_MAX = 600.0
 _QUEUES_MAX = 20
 # Held for as long as the worker lives that does it, term after term; its age says nothing.
 _STANDING = frozenset({"refresh.due"})
+_REFRESH = "livewell.refresh"
 
 _WHY = "SELECT * FROM livewell.why_job(%s)"
 _DEAD = """
 SELECT x.queue, x.kind, x.reason, count(*) AS n, max(x.error) AS error
 FROM (SELECT d.queue, d.kind, d.reason, d.error FROM livewell.dead_job d WHERE d.died_at > livewell.now() - interval '1 day' ORDER BY d.died_at DESC LIMIT 10000) x
 GROUP BY x.queue, x.kind, x.reason ORDER BY count(*) DESC LIMIT 20
+"""
+_FIRED = """
+SELECT a.rule, max(a.level) AS level, count(*) AS n, min(a.id) AS id, min(a.fired_at) AS since, (array_agg(a.summary ORDER BY a.id))[1] AS summary
+FROM (SELECT * FROM livewell.alert o WHERE o.state = 'fired' ORDER BY o.id LIMIT 1000) a GROUP BY a.rule ORDER BY max(a.level), a.rule LIMIT 50
 """
 _LATE = "SELECT * FROM livewell.late_schedules()"
 
@@ -84,6 +89,22 @@ def _overdue(n: int) -> Finding:
     )
 
 
+async def credentials(patient: Patient) -> Sequence[Finding]:
+    """Workers whose environment lacks a credential: they leave its calls to others."""
+    return [
+        Finding(
+            "worker_without_credential",
+            worker["name"],
+            f"Worker {worker['name']} (number {worker['id']}) has no environment variable {variable}, which upstream {upstream} names in its credentials.",
+            "It claims nothing that needs it. If no other worker has it, nothing of this upstream is refreshed.",
+            f"set {variable} in the environment of this worker, and start it again",
+        )
+        for worker in part(patient.state, "queue").get("workers", ())
+        if worker["lease_left_seconds"] > 0
+        for upstream, variable in (lacking.split(" ", 1) for lacking in worker["lacks"])
+    ]
+
+
 async def leases(patient: Patient) -> Sequence[Finding]:
     """Workers that are gone, or stand still, and whose jobs nobody has taken back."""
     return [
@@ -102,6 +123,7 @@ async def leases(patient: Patient) -> Sequence[Finding]:
 async def singletons(patient: Patient) -> Sequence[Finding]:
     """Periodic work that one run has for too long, or that nobody has taken over."""
     found = []
+    living = {one["name"] for one in part(patient.state, "queue").get("workers", ()) if one["lease_left_seconds"] > 0}
     for one in part(patient.state, "leases").get("singletons", ()):
         if (one["expired_seconds"] or 0) > _EXPIRED_SECONDS and one["name"] in _STANDING:
             seen = f"Singleton {one['name']} expired {span(one['expired_seconds'])} ago; {one['holder']} had it."
@@ -109,14 +131,20 @@ async def singletons(patient: Patient) -> Sequence[Finding]:
             found.append(Finding("singleton_abandoned", one["name"], seen, means, "livewell worker APP"))
         elif (one["held_seconds"] or 0) > _HELD_SECONDS_MAX and one["name"] not in _STANDING:
             seen = f"Singleton {one['name']} is held by {one['holder']} for {span(one['held_seconds'])}, in one run."
-            means = "The run hangs or is far too slow; the next one waits for it."
+            means = (
+                "The run hangs or is far too slow; the next one waits for it."
+                if one["holder"] in living
+                else "Its holder is dead: no worker of that name lives. The next run waits for its lease."
+            )
             found.append(
                 Finding(
                     "singleton_held",
                     one["name"],
                     seen,
                     means,
-                    f"stop {one['holder']}: its lease ends by itself, and another takes over",
+                    f"livewell singletons take {one['name']}"
+                    if one["holder"] not in living
+                    else f"stop {one['holder']}, then: livewell singletons take {one['name']}",
                 )
             )
     return found
@@ -157,7 +185,9 @@ async def dead_letters(patient: Patient) -> Sequence[Finding]:
             "dead_letters",
             row["queue"],
             f"{row['n']:,} jobs {row['kind']} of queue {row['queue']} died in the last day ({row['reason']}: {reasons[row['reason']]}), one with: {(row['error'] or 'no error text')[:200]}",
-            "They will not be tried again by themselves. Mend the cause first, then give them another life.",
+            "The keys are refreshed again by themselves while somebody watches them; the letters tell what went wrong."
+            if row["kind"] == _REFRESH
+            else "They will not be tried again by themselves. Mend the cause first, then give them another life.",
             f"livewell dead list --queue {row['queue']}, then: livewell dead redrive --queue {row['queue']}",
         )
         for row in await patient.rows(_DEAD)
@@ -175,6 +205,20 @@ async def schedules(patient: Patient) -> Sequence[Finding]:
             f"livewell worker APP, or by hand: livewell schedules run {row['name']}",
         )
         for row in await patient.rows(_LATE)
+    ]
+
+
+async def fired(patient: Patient) -> Sequence[Finding]:
+    """Alerts that have fired and whose condition still holds."""
+    return [
+        Finding(
+            "alert_fired",
+            row["rule"],
+            f"Alert {row['level']} {row['rule']} has fired for {row['n']:,}, the first {instant(row['since'].isoformat())}: {row['summary']}",
+            f"The condition that it watches holds now. Its page says what to do: livewell docs operations/alerts/{row['rule']}",
+            f"livewell alerts show {row['id']}",
+        )
+        for row in await patient.rows(_FIRED)
     ]
 
 

@@ -7,7 +7,7 @@
 
 Its own thread and its own connection: neither a full pool nor a busy loop delays it. But it renews only what the event loop has just described, so a worker whose
 loop hangs loses its lease although this thread is well. Every fifth renewal, and after a claim without an answer, it also says which fences we know; the rest is
-handed back.
+handed back. What upstreams said while the database was away is told before the lease is renewed (limits/walls.py).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import structlog
 from livewell.db import Database
 from livewell.db.link import Link
 from livewell.errors import DatabaseError
+from livewell.limits.walls import Wall, Walls, tell_all
 from livewell.queue.worker.holding import Snapshot
 
 log = structlog.get_logger("livewell.keeper")
@@ -57,12 +58,14 @@ class Keeper:
         snapshot: Callable[[], Snapshot],
         on_renewed: Callable[[Renewed], None],
         on_hang: Callable[[], None] | None = None,
+        walls: Walls,
     ) -> None:
         self._database = database
         self._settings = database.settings
         self._snapshot = snapshot
         self._on_renewed = on_renewed
         self._on_hang = on_hang
+        self._walls = walls
         self._unanswered = 0
         self._main = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="livewell-keeper", daemon=True)
@@ -101,28 +104,28 @@ class Keeper:
         link = self._database.link(seconds=min(self._settings.call_timeout_seconds, self._settings.lease_seconds / 3))
         beats = 0
         while not self._stopping.is_set():
-            snapshot = self._ask_the_loop()
-            if snapshot is not None and snapshot.worker:
+            answer = self._ask_the_loop()
+            if answer is not None and answer[0].worker:
                 beats += 1
                 if beats % _RECONCILE_EVERY == 0:
                     self._reconcile.set()
-                await self._renew(link, snapshot)
+                await self._renew(link, *answer)
             # A thread's wait, not the loop's: this loop has nothing else to do.
             self._soon.wait(self._settings.heartbeat_seconds)
             self._soon.clear()
         await link.close()
 
-    def _ask_the_loop(self) -> Snapshot | None:
+    def _ask_the_loop(self) -> tuple[Snapshot, tuple[Wall, ...]] | None:
         """The event loop's own answer is the proof that it turns; none within a third of the lease means it hangs."""
-        answer: concurrent.futures.Future[Snapshot] = concurrent.futures.Future()
+        answer: concurrent.futures.Future[tuple[Snapshot, tuple[Wall, ...]]] = concurrent.futures.Future()
 
         def give() -> None:
             if answer.set_running_or_notify_cancel():
-                answer.set_result(self._snapshot())
+                answer.set_result((self._snapshot(), self._walls.pending()))
 
         try:
             self._main.call_soon_threadsafe(give)
-            snapshot = answer.result(timeout=self._settings.lease_seconds / 3)
+            described = answer.result(timeout=self._settings.lease_seconds / 3)
         except concurrent.futures.TimeoutError:
             answer.cancel()
             self.missed += 1
@@ -135,10 +138,12 @@ class Keeper:
             self._stopping.set()
             return None
         self._unanswered = 0
-        return snapshot
+        return described
 
-    async def _renew(self, link: Link, snapshot: Snapshot) -> None:
+    async def _renew(self, link: Link, snapshot: Snapshot, walls: tuple[Wall, ...]) -> None:
         try:
+            # First: after a restart of the database our renewal says that we have nothing more to report.
+            await tell_all(link.call, walls)
             rows = await link.call(
                 _RENEW, (snapshot.worker, snapshot.started_ids, snapshot.started_fences, snapshot.timeouts_seconds)
             )
@@ -155,6 +160,7 @@ class Keeper:
         self.renewals += 1
         renewed = Renewed(snapshot, alive, mark, cancel, drain, handed_back)
         try:
+            self._main.call_soon_threadsafe(self._walls.told, walls)
             self._main.call_soon_threadsafe(self._on_renewed, renewed)
         except RuntimeError:
             self._stopping.set()

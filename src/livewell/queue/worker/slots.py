@@ -16,10 +16,11 @@ from typing import Any
 
 from livewell.errors import LivewellError, PermitLate
 from livewell.model import Failed, Outcome, Released, Stopped
-from livewell.queue.run import OutOfMemory, run_call, run_job
+from livewell.queue.run import OutOfMemory, failed, run_call, run_job
 from livewell.queue.task import TaskDefinition
 from livewell.queue.worker.holding import Held, Holding, StopReason
 from livewell.queue.worker.threads import Threads
+from livewell.tracebacks import passed_users_code
 
 _SWEEP_SECONDS = 0.05
 _TURNS = (
@@ -163,23 +164,24 @@ class Slots:
         """As _outcome, for all jobs of a call: they share whatever ends it."""
         try:
             for held in helds:
-                held.job.spend_permit()
+                held.job.check_permit()
             return await run_call([held.job for held in helds], self._tasks, self._run_sync)
         except PermitLate as late:
             return [Released(str(late))] * len(helds)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             stopped = next((held for held in helds if held.stop_reason is not None), None)
             if mine is None or (stopped is None and mine.cancelling()):
                 raise
             if stopped is not None:
                 mine.uncancel()
-            return [_ended_by(held, stopped) for held in helds]
+            return [_ended_by(held, stopped, error) for held in helds]
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 - recorded as the jobs' failure; see _outcome
             if isinstance(error, OutOfMemory | MemoryError):
                 self.starved.set()
-            return [Failed(_NO_MEMORY if self.starved.is_set() else _UNSPEAKABLE)] * len(helds)
+                return [Failed(_NO_MEMORY)] * len(helds)
+            return [_unspeakable(error)] * len(helds)
 
     def _new_turns(self) -> None:
         self._turns = _TURNS
@@ -188,20 +190,20 @@ class Slots:
         """Run it to whatever end; only the end of the slot itself passes through."""
         try:
             return await run_job(held.job, self._tasks, self._run_sync)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if mine is None or (held.stop_reason is None and mine.cancelling()):
                 raise  # the slot itself is to end
             if held.stop_reason is not None:
                 mine.uncancel()
-                return _stopped(held)
-            return Failed(_CANCELLED_ITSELF)
+                return _stopped(held, error)
+            return failed(error, _CANCELLED_ITSELF)
         except (OutOfMemory, MemoryError):
             self.starved.set()
             return Failed(_NO_MEMORY)
         except KeyboardInterrupt:
             raise
-        except BaseException:  # noqa: BLE001 - recorded as the job's failure; a slot must outlive whatever a handler does (sys.exit, no memory)
-            return Failed(_UNSPEAKABLE)
+        except BaseException as error:  # noqa: BLE001 - recorded as the job's failure; a slot must outlive whatever a handler does (sys.exit, no memory)
+            return _unspeakable(error)
 
     async def _run_sync(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         running = self._threads.run(function, arguments)
@@ -229,19 +231,29 @@ class Slots:
                     held.stop(StopReason.TIMEOUT)
 
 
-def _ended_by(held: Held, stopped: Held | None) -> Outcome | None:
+def _unspeakable(error: BaseException) -> Failed:
+    """The failure of a handler that ended by something that is no Exception, such as sys.exit."""
+    try:
+        return failed(error, f"the handler raised {type(error).__name__}, which is meant to end a process")
+    except Exception:  # noqa: BLE001 - converted: whatever cannot be described must still end the job
+        return Failed(_UNSPEAKABLE)
+
+
+def _ended_by(held: Held, stopped: Held | None, error: BaseException) -> Outcome | None:
     """What becomes of one job of a call that was cancelled because of one of them."""
     if stopped is None:
-        return Failed(_CANCELLED_ITSELF)
+        return failed(error, _CANCELLED_ITSELF)
     if held.stop_reason is None and stopped.stop_reason is StopReason.CANCEL:
         return Released("its call was cancelled for another job")  # asked to end one of them, the rest are not at fault
-    return _stopped(held if held.stop_reason is not None else stopped)
+    return _stopped(held if held.stop_reason is not None else stopped, error)
 
 
-def _stopped(held: Held) -> Outcome | None:
+def _stopped(held: Held, error: BaseException) -> Outcome | None:
     match held.stop_reason:
         case StopReason.TIMEOUT:
-            return Failed(f"ran longer than its timeout of {held.timeout_seconds:g} s")
+            text = f"ran longer than its timeout of {held.timeout_seconds:g} s"
+            # Where it hung. A thread cannot be looked into: there the error passed our code only.
+            return failed(error, text) if passed_users_code(error) else Failed(text, cause="timeout")
         case StopReason.CANCEL:
             return Stopped()
         case StopReason.SHUTDOWN:

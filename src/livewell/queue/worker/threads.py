@@ -83,5 +83,9 @@ def _deliver(future: asyncio.Future[Any], result: object, error: BaseException |
         return
     if error is None:
         future.set_result(result)
+    elif isinstance(error, Exception):
+        future.set_exception(error)
     else:
-        future.set_exception(error if isinstance(error, Exception) else RuntimeError(f"the handler raised {error!r}"))
+        wrapped = RuntimeError(f"the handler raised {error!r}")
+        wrapped.__cause__ = error
+        future.set_exception(wrapped)

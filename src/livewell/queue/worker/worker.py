@@ -23,7 +23,9 @@ from livewell import measures
 from livewell.db import Database, Listener
 from livewell.db.listen import require_direct
 from livewell.errors import DatabaseError, LivewellError
-from livewell.model import Claimed, Failed, Outcome, Permit, Refused, Released, Stopped, Succeeded
+from livewell.limits import Walls
+from livewell.model import Backoff, Claimed, Failed, Outcome, Permit, Refused, Released, Stopped, Succeeded
+from livewell.queue.failures import FailureLog
 from livewell.queue.job import Job
 from livewell.queue.nudge import Nudger
 from livewell.queue.task import TaskDefinition
@@ -45,6 +47,8 @@ _WORDS = {
     Released: "released",
     Stopped: "cancelled",
 }
+_BACKOFFS = "SELECT name, backoff_base_seconds, backoff_cap_seconds FROM livewell.queue LIMIT 10000"
+_REPEATS_SECONDS = 5.0
 _RELEASE_SECONDS = 5.0
 _CANCEL_TRIES = 25
 _SHUTDOWN_SECONDS = 1.0  # for handlers that were cancelled to clean up
@@ -66,6 +70,8 @@ class Worker:
         beside: Sequence[Callable[[], Awaitable[None]]] = (),
         hear: Callable[[str], None] | None = None,
         settle: Callable[[float, asyncio.Event], Awaitable[None]] | None = None,
+        walls: Walls,
+        can_use: Callable[[str, str], bool] = lambda _queue, _credential: True,
     ) -> None:
         if not queues:
             raise LivewellError("a worker needs at least one queue; the app declares none")
@@ -116,15 +122,20 @@ class Worker:
             batches={name: task.policy.batch for name, task in tasks.items() if task.list_parameter is not None},
             slots=self._slots,
             make=self._make,
+            can_use=can_use,  # whether this process has what a credential of a queue stands for
             may_claim=lambda: self._exchange.may_claim,
             stopping=self._stopping.is_set,
             give_back=self._give_back,
             on_suspect=self._exchange.alone,
             on_buried=self._on_buried,
             on_unknown=lambda: self._keeper.beat_soon(reconcile=True),
+            walls=walls,
         )
+        self._failures = FailureLog()
         self._upkeep = Upkeep(database, self.holding, on_ready=self._on_ready)
-        self._keeper = Keeper(database, snapshot=self.holding.snapshot, on_renewed=self._on_renewed, on_hang=on_hang)
+        self._keeper = Keeper(
+            database, snapshot=self.holding.snapshot, on_renewed=self._on_renewed, on_hang=on_hang, walls=walls
+        )
         self._listener = Listener(
             database.listen_conninfo,
             on_nudge=self._on_heard,
@@ -170,6 +181,7 @@ class Worker:
             asyncio.create_task(self._watch_memory(), name="memory"),
             asyncio.create_task(self._watch_keeper(), name="keeper"),
             asyncio.create_task(self._slots.watch(), name="slots"),
+            asyncio.create_task(self._tell_repeats(), name="repeats"),
             *(asyncio.create_task(_wait_for(duty), name="beside") for duty in self._beside),
         ]
         stopping = asyncio.create_task(self._stopping.wait())
@@ -203,6 +215,7 @@ class Worker:
                     "SELECT livewell.ensure_history_days(%s)", (self._settings.history_days_ahead,)
                 )
                 rows = await self._database.call("SELECT livewell.register_worker(%s, %s, %s, %s, %s, %s)", arguments)
+                backoffs = await self._database.call(_BACKOFFS)
                 break
             except DatabaseError as error:
                 if self.incarnations == 0:
@@ -211,6 +224,7 @@ class Worker:
                 await asyncio.sleep(pause)
                 pause = min(5.0, pause * 2)
         self.holding.worker = rows[0][0]
+        self._failures.backoffs = {name: Backoff(base, cap) for name, base, cap in backoffs}
         self.incarnations += 1
         self._exchange.nudge()
 
@@ -220,14 +234,21 @@ class Worker:
         return Held(Job(claimed, self.holding.worker, self._database, permit), timeout)
 
     def _on_result(self, held: Held, outcome: Outcome | None) -> None:
-        if isinstance(outcome, Released) and not held.stop_reason:
-            self._upkeep.warn("worker", f"job released: {held.job.claimed.kind}", outcome.why)
+        self._limited.note_wall(held, outcome)
+        if (
+            outcome is not None
+            and not isinstance(outcome, Succeeded)
+            and held.stop_reason in (None, StopReason.TIMEOUT)
+        ):
+            self._failures.tell(held.job, outcome)
+            if isinstance(outcome, Released):
+                self._upkeep.warn("worker", f"job released: {held.job.claimed.kind}", outcome.why)
         self._exchange.result(held, outcome)
 
-    def _give_back(self, helds: Sequence[Held]) -> None:
+    def _give_back(self, helds: Sequence[Held], why: str) -> None:
         for held in helds:
             held.job.used(0)
-            self._exchange.result(held, Released("the worker stopped before it started"))
+            self._exchange.result(held, Released(why))
 
     def _on_finished(self, finished: Sequence[Held], fenced: AbstractSet[int]) -> None:
         now = time.monotonic()
@@ -305,6 +326,11 @@ class Worker:
             held.stop(StopReason.FENCED)
         self._registering = asyncio.create_task(self._register())
 
+    async def _tell_repeats(self) -> None:
+        while True:
+            await asyncio.sleep(_REPEATS_SECONDS)
+            self._failures.flush()
+
     async def _watch_keeper(self) -> None:
         await self._keeper.ended.wait()
         raise LivewellError(
@@ -345,6 +371,7 @@ class Worker:
         self._nudger.detach(self._on_nudge)
         released = 0
         try:
+            await self._limited.tell_walls()
             await self._exchange.flush(_RELEASE_SECONDS)
             await self._upkeep.flush()
             rows = await self._database.call("SELECT livewell.release_worker(%s)", (holding.worker,))
@@ -358,6 +385,7 @@ class Worker:
         await self._upkeep.close()
         if released:
             self._nudger.nudge("*")
+        self._failures.flush(everything=True)
         log.info("worker stopped", worker=holding.worker, finished=self.finished, released=released)
 
 

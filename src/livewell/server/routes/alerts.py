@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 
-from livewell.server.depends import Overseer, TheState
+from livewell.server.depends import Operator, TheState
 from livewell.server.routes.jobs import id_place
 from livewell.server.routes.types import Page
 from livewell.server.wire import After, Answer, Limit, page
@@ -20,7 +20,7 @@ AlertId = Annotated[int, Path(ge=1, le=2**63 - 1, description="The number of an 
 async def alerts(
     *,
     state: TheState,
-    caller: Overseer,  # noqa: ARG001 - the scope is the point
+    caller: Operator,  # noqa: ARG001 - the scope is the point
     only: Annotated[Literal["armed", "fired", "cooling", "all"] | None, Query(alias="state")] = None,
     limit: Limit = 50,
     after: After = None,
@@ -31,6 +31,6 @@ async def alerts(
 
 
 @router.get("/alerts/{id}", response_model=dict[str, Any])
-async def alert(state: TheState, caller: Overseer, id: AlertId) -> Any:  # noqa: A002, ARG001 - as everywhere; the scope is the point
+async def alert(state: TheState, caller: Operator, id: AlertId) -> Any:  # noqa: A002, ARG001 - as everywhere; the scope is the point
     """One alert, with its latest firings and every attempt to tell somebody."""
     return Answer(await state.alerts.alert(id))

@@ -5,7 +5,9 @@ An unknown type, a key that the type cannot have, and a type that the caller may
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -13,13 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from livewell.duration import seconds
 from livewell.errors import InvalidOption, UnknownType
+from livewell.refresh.reading import THROTTLED
 from livewell.refresh.reads import Read
 from livewell.refresh.why import NOTHING, WhyKey, why_key
 from livewell.server.auth import Caller
+from livewell.server.clients import client_of
 from livewell.server.depends import Subscriber, TheState, Viewer
 from livewell.server.mistakes import not_allowed_as
 from livewell.server.problems import Problem, not_found, too_many
-from livewell.server.reading import ReadingDocument, Verdict, document
+from livewell.server.reading import Numbers, ReadingDocument, Verdict, answer, demanded
 from livewell.server.routes.types import check_name
 from livewell.server.state import State
 from livewell.server.wire import Answer, TypeKey, TypeName
@@ -30,15 +34,34 @@ WAIT_SECONDS_MAX = 30.0
 AGE_SECONDS_MAX = 400 * 86_400.0
 COLD_SECONDS = 60.0  # unknown keys are counted by the minute
 
-_FOR_OPERATORS = ("viewers", "error", "job_id", "lane", "n", "of_limit", "other_id", "name")
+_FOR_OPERATORS = (
+    "viewers",
+    "error",
+    "job_id",
+    "lane",
+    "n",
+    "of_limit",
+    "other_id",
+    "name",
+    "opened",
+    "calls",
+    "calls_failed",
+    "opened_at",
+    "cause",
+)
 
 Span = Annotated[str | None, Query(max_length=20, examples=["1m"], description='Like "30s", "5m", or seconds.')]
 
 
 class Demanded(BaseModel):
-    """What became of asking for a refresh: queued, waiting, due, none, missing, backed_off, parked, paused."""
+    """What became of asking for a refresh: queued, waiting, due, none, missing, throttled, backed_off, parked, paused."""
 
     demand: str
+    throttled: str | None = Field(
+        default=None,
+        description="Why it cannot be refreshed now: budget, breaker, upstream (it asked for silence), probe, backed_off, paused, parked.",
+    )
+    retry_at: datetime | None = Field(default=None, description="When it is worth asking again, if that is known.")
 
 
 class ReadThrough(ReadingDocument, Demanded):
@@ -52,7 +75,9 @@ class WhyDocument(BaseModel):
 
     type: str
     key: str
-    reason: str = Field(description="fresh, not_watched, failing, rate, breaker …: docs/howto/why.md has them all.")
+    reason: str = Field(
+        description="fresh, not_watched, failing, rate, breaker …: livewell docs howto/why has them all."
+    )
     words: str
     verdict: Verdict | None
 
@@ -79,15 +104,18 @@ async def read(
     key: TypeKey,
     max_age: Span = None,
     wait: Span = None,
+    numbers: Numbers = "number",
 ) -> Any:
     """What there is; if it is not fresh enough (max_age, or the type's own rule), a refresh is demanded, and waited for as long as `wait` says."""
     age = span("max_age", max_age, AGE_SECONDS_MAX)
     patience = span("wait", wait, WAIT_SECONDS_MAX) or 0.0
     if age is not None:
         refuse_public(caller, "max_age")
-    with state.waits.take(caller.client, patience) as allowed:
+    with state.waits.take(client_of(caller), patience) as allowed:
         found = await read_through(state, caller, type, key, age=age, wait=allowed)
-    return Answer({**document(found.reading), "demand": found.demand})
+    if found.demand == "throttled" and not found.shown.version:
+        raise throttled(found)
+    return answer(found, numbers, retry_after(found))
 
 
 @router.post("/data/{type}/{key:path}/refresh", status_code=202, response_model=Demanded)
@@ -95,7 +123,9 @@ async def refresh(state: TheState, caller: Subscriber, type: TypeName, key: Type
     """Ask for a refresh now, whatever the age. It is done when limits allow; a failure that is backed off is not asked for again before its time."""
     refuse_public(caller, "refresh")
     found = await read_through(state, caller, type, key, age=0.0, wait=0.0)
-    return Answer({"demand": found.demand}, 202)
+    if found.demand == "throttled":
+        raise throttled(found)
+    return Answer(demanded(found), 202)
 
 
 def _told(found: WhyKey, *, operator: bool) -> dict[str, Any]:
@@ -111,7 +141,9 @@ async def read_through(state: State, caller: Caller, kind: str, key: str, *, age
     if not caller.may_read(kind) or not kind.isidentifier() or not kind.isascii():
         raise not_found()
     try:
-        found = await state.reads.read(kind, key, max_age=age, wait=wait, user=caller.user or caller.client)
+        found = await state.reads.read(
+            kind, key, max_age=age, wait=wait, user=caller.user or caller.origin, client=client_of(caller)
+        )
     except (UnknownType, InvalidOption):
         raise not_found() from None
     if found.demand == "cold_budget":
@@ -119,6 +151,19 @@ async def read_through(state: State, caller: Caller, kind: str, key: str, *, age
             "Too many keys that nobody asked for before; wait a minute.", seconds=COLD_SECONDS, word="cold-keys"
         )
     return found
+
+
+def throttled(found: Read) -> Problem:
+    """There is nothing to show, and nothing can be fetched now: nothing was queued, come back later (X5)."""
+    detail = f"It cannot be fetched now: {THROTTLED.get(found.throttled or '', 'try again later')}."
+    return Problem(503, detail, word="throttled", headers=retry_after(found))
+
+
+def retry_after(found: Read) -> dict[str, str]:
+    """The header; none where nobody knows."""
+    if found.retry_seconds is None:
+        return {}
+    return {"Retry-After": str(max(1, math.ceil(found.retry_seconds)))}
 
 
 def refuse_public(caller: Caller, field: str) -> None:
@@ -137,7 +182,8 @@ def span(field: str, text: str | None, most: float) -> float | None:
             raise InvalidOption("")
     except InvalidOption:
         bound = f"{most / 86_400:g} days" if most >= 86_400 else f"{most:g} seconds"
-        allowed = f'0 to {bound}, as "30s", "5m", "2h", "1d" or a number of seconds'
+        examples = '"30s", "5m", "2h", "1d"' if most >= 86_400 else '"250ms", "2s", "30s"'
+        allowed = f"0 to {bound}, as {examples} or a number of seconds"
         raise Problem(
             400,
             not_allowed_as(field, text),

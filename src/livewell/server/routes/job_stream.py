@@ -56,4 +56,4 @@ async def stream_job(state: TheState, caller: Operator, job_id: JobId) -> Stream
     follower = await state.progress.follow(job_id)
     if follower is None:
         raise not_found()
-    return state.streams.start(caller, JobRecords(state.progress, follower))
+    return state.streams.start(caller, JobRecords(state.progress, follower), {"operate"})

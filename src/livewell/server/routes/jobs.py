@@ -27,7 +27,7 @@ class Record(BaseModel):
 
     id: int
     queue: str
-    kind: str
+    task: str
     state: str
 
 
@@ -51,13 +51,13 @@ class RetryDocument(BaseModel):
 
 
 class Redrive(BaseModel):
-    """Which dead letters shall have another life: by ids, queue or kind. `all` must be true when none of them is given."""
+    """Which dead letters shall have another life: by ids, queue or task. `all` must be true when none of them is given."""
 
     model_config = ConfigDict(extra="forbid")
 
     ids: Annotated[list[Annotated[int, Field(ge=1, le=2**63 - 1)]], Field(min_length=1, max_length=1000)] | None = None
     queue: Annotated[str, Field(max_length=100, pattern=r"^[^\x00]*$")] | None = None
-    kind: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] | None = None
+    task: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] | None = None
     all: bool = False
 
 
@@ -139,21 +139,21 @@ async def dead(
     state: TheState,
     caller: Operator,  # noqa: ARG001 - the scope is the point
     queue: Asked = None,
-    kind: Asked = None,
+    task: Asked = None,
     limit: Limit = 50,
     after: After = None,
 ) -> Any:
     """Dead letters by id."""
-    rows = await state.queues.dead(queue=queue, kind=kind, after=id_place(after), limit=limit)
+    rows = await state.queues.dead(queue=queue, task=task, after=id_place(after), limit=limit)
     return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
 @router.post("/dead/redrive", response_model=Redriven)
 async def redrive(state: TheState, caller: Operator, body: Redrive) -> Any:  # noqa: ARG001 - the scope is the point
     """Give dead letters another life, at most 1,000 in one call."""
-    if body.ids is None and body.queue is None and body.kind is None and not body.all:
-        raise Problem(400, "Which ones?", word="invalid", field="body", allowed='ids, queue or kind, or "all": true')
-    redriven, kept = await state.queues.redrive(body.ids, queue=body.queue, kind=body.kind)
+    if body.ids is None and body.queue is None and body.task is None and not body.all:
+        raise Problem(400, "Which ones?", word="invalid", field="body", allowed='ids, queue or task, or "all": true')
+    redriven, kept = await state.queues.redrive(body.ids, queue=body.queue, task=body.task)
     return Answer({"redriven": redriven, "kept": kept})
 
 

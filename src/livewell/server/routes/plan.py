@@ -9,14 +9,14 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from livewell.refresh.planner import document, make_plan
-from livewell.server.depends import Overseer, TheState
+from livewell.server.depends import Operator, TheState
 from livewell.server.wire import Answer
 
 router = APIRouter(prefix="/v1", tags=["types"])
 
 
 class PlanDocument(BaseModel):
-    """What is possible, by upstream; docs/howto/plan.md explains every figure."""
+    """What is possible, by upstream; livewell docs howto/plan explains every figure."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -27,6 +27,6 @@ class PlanDocument(BaseModel):
 
 
 @router.get("/plan", response_model=PlanDocument)
-async def plan(state: TheState, caller: Overseer) -> Any:  # noqa: ARG001 - the scope is the point
+async def plan(state: TheState, caller: Operator) -> Any:  # noqa: ARG001 - the scope is the point
     """Calls and bytes needed, the share that can be fresh, when the budget ends, and what to slow down."""
     return Answer(document(await make_plan(state.pools.operate)))

@@ -134,6 +134,16 @@ async def change_universe(state: TheState, caller: Operator, name: TypeName, bod
     return Answer({"added": added, "removed": removed})
 
 
+@router.get("/types/{name}/ttl", response_model=Page)
+async def ttls(state: TheState, caller: Viewer, name: TypeName, limit: Limit = 50, after: After = None) -> Any:
+    """The keys of a type that have a time to live of their own, by key."""
+    check_name(caller, name)
+    await state.registry.type(name)  # 404, not an empty list
+    rows = await state.registry.ttls(name, after=(name, cursor_place(after)), limit=limit)
+    items = [{"key": row["key"], "ttl_seconds": row["ttl_seconds"]} for row in rows]
+    return Answer(page(items, limit, rows[-1]["key"] if rows else None))
+
+
 @router.get("/types/{name}/ttl/{key:path}", response_model=KeyTtl)
 async def ttl(state: TheState, caller: Viewer, name: TypeName, key: TypeKey) -> Any:
     """How long one key stays fresh."""

@@ -11,12 +11,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from livewell.errors import InvalidOption
 from livewell.refresh.sessions import SESSIONS
-from livewell.refresh.viewers import UnknownSession, Watched
+from livewell.refresh.viewers import SESSIONS_MAX, UnknownSession, Watched
 from livewell.server.auth import Caller
+from livewell.server.clients import client_of
 from livewell.server.depends import Subscriber, TheState
-from livewell.server.problems import busy, not_allowed, not_found, too_many
+from livewell.server.problems import not_allowed, not_found, too_many
+from livewell.server.reading import Numbers
 from livewell.server.readings import Readings
 from livewell.server.state import State
 from livewell.server.streams import Stream
@@ -27,9 +28,13 @@ router = APIRouter(prefix="/v1", tags=["viewers"])
 HEARTBEAT_SECONDS = 60
 PAIRS_MAX = 1000
 _UUID_CHARS = 36
+_TOO_MANY = {  # for somebody anonymous?
+    False: "You have too many sessions; close some, or wait five minutes.",
+    True: "This public key, or your address, which may have a tenth of its sessions, has as many as it may. Close some, or wait until others are closed or have been silent for six minutes.",
+}
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Events: reading, ready, beat, bye; see docs/reference/streams.md.",
+        "description": "Events: reading, capped, ready, beat, away, back, bye; see livewell docs reference/streams.",
         "content": {"text/event-stream": {}},
     }
 }
@@ -95,9 +100,10 @@ class Ended(BaseModel):
 @router.post("/sessions", status_code=201, response_model=OpenSession)
 async def open_session(state: TheState, caller: Subscriber, body: Annotated[NewSession | None, Body()] = None) -> Any:
     """Open a session."""
-    opened = await state.viewers.open(caller.user, session=body.session if body else None)
+    most = await _sessions_max(state, caller)
+    opened = await state.viewers.open(_viewer(caller), session=body.session if body else None, sessions_max=most)
     if opened == "too_many":
-        raise too_many("You have too many sessions; close some, or wait five minutes.", seconds=60, word="sessions")
+        raise too_many(_TOO_MANY[caller.user is None], seconds=60, word="sessions")
     if isinstance(opened, str):
         raise not_found()  # the id is somebody else's
     return Answer({"session": str(opened), "heartbeat_seconds": HEARTBEAT_SECONDS}, 201)
@@ -106,7 +112,7 @@ async def open_session(state: TheState, caller: Subscriber, body: Annotated[NewS
 @router.put("/sessions/{session}", status_code=204, response_class=Response)
 async def heartbeat(state: TheState, caller: Subscriber, session: str) -> None:
     """Say that you still look."""
-    if not await state.viewers.heartbeat(_id(session), caller.user):
+    if not await state.viewers.heartbeat(_id(session), _viewer(caller)):
         raise not_found()
 
 
@@ -114,7 +120,7 @@ async def heartbeat(state: TheState, caller: Subscriber, session: str) -> None:
 async def close_session(state: TheState, caller: Subscriber, session: str) -> None:
     """End a session and everything it is subscribed to; its stream says goodbye."""
     found = _id(session)
-    if not await state.viewers.close(found, caller.user):
+    if not await state.viewers.close(found, _viewer(caller)):
         raise not_found()
     _changed(state, found)
 
@@ -125,7 +131,7 @@ async def subscribe(state: TheState, caller: Subscriber, session: str, body: Pai
     found = _id(session)
     pairs = [(pair.type, pair.key) for pair in dict.fromkeys(body.subscriptions)]
     allowed = [pair for pair in pairs if caller.may_read(pair[0]) and _sound(*pair)]
-    watched = await state.viewers.subscribe(found, caller.user, allowed, cold_max=_cold_max(state, caller))
+    watched = await state.viewers.subscribe(found, _viewer(caller), allowed, cold_max=_cold_max(state, caller))
     if isinstance(watched, UnknownSession):
         raise not_found()
     _changed(state, found)
@@ -138,7 +144,7 @@ async def unsubscribe(state: TheState, caller: Subscriber, session: str, body: P
     """Look at these no longer."""
     found = _id(session)
     pairs = [(pair.type, pair.key) for pair in dict.fromkeys(body.subscriptions) if _sound(pair.type, pair.key)]
-    ended = await state.viewers.unsubscribe(found, caller.user, pairs)
+    ended = await state.viewers.unsubscribe(found, _viewer(caller), pairs)
     if isinstance(ended, UnknownSession):
         raise not_found()
     _changed(state, found)
@@ -146,19 +152,29 @@ async def unsubscribe(state: TheState, caller: Subscriber, session: str, body: P
 
 
 @router.get("/sessions/{session}/stream", status_code=200, response_class=Stream, responses=_STREAM)
-async def stream_session(state: TheState, caller: Subscriber, session: str) -> Stream:
-    """A reading of everything the session is subscribed to, then every change. A newer stream of a session takes the place of the older. Last-Event-ID means nothing here: whoever connects gets everything."""
+async def stream_session(state: TheState, caller: Subscriber, session: str, numbers: Numbers = "number") -> Stream:
+    """A reading of everything the session is subscribed to, then every change; keys beyond the client's share are named as capped. A newer stream of a session takes the place of the older. Last-Event-ID means nothing here: whoever connects gets everything."""
     if not caller.may("view"):
         raise not_allowed("view")
     found = _id(session)
     state.streams.admit(caller, f"session:{found}")
-    try:
-        viewing = await state.sessions.open(found, caller.user, caller.may_read)
-    except InvalidOption:
-        raise busy("The server follows as many keys as it may.") from None
+    viewing = await state.sessions.open(found, _viewer(caller), caller.may_read, client=client_of(caller))
     if viewing is None:
         raise not_found()
-    return state.streams.start(caller, Readings(state.sessions, viewing))
+    return state.streams.start(caller, Readings(state.sessions, viewing, numbers), {"subscribe", "view"})
+
+
+def _viewer(caller: Caller) -> str | None:
+    """Whose sessions these are: a user's, or of somebody anonymous, those of the public key."""
+    return caller.user or caller.origin
+
+
+async def _sessions_max(state: State, caller: Caller) -> int:
+    """Of a user, or of a public key in all; the server remembers the key, so this asks nobody."""
+    if caller.user is not None:
+        return SESSIONS_MAX
+    key = await state.auth.keys.find(caller.key_id or "")
+    return (key and key.sessions_max) or state.settings.public_sessions_max
 
 
 def _id(session: str) -> uuid.UUID:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from livewell.server.depends import Overseer, TheState
+from livewell.server.depends import Operator, TheState
 from livewell.server.routes.types import Page, cursor_place
 from livewell.server.wire import After, Answer, Limit, page
 
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1", tags=["operations"])
 async def warnings(
     *,
     state: TheState,
-    caller: Overseer,  # noqa: ARG001 - the scope is the point
+    caller: Operator,  # noqa: ARG001 - the scope is the point
     hours: Annotated[int, Query(ge=1, le=720, description="Of so many hours.")] = 24,
     of: Annotated[
         str | None, Query(alias="type", max_length=100, pattern=r"^[^\x00]*$", description="About this type.")

@@ -1,6 +1,6 @@
 -- Who may do what with keys. Re-applied when this file changes; skipped where roles cannot be created.
 -- Making, listing and revoking keys is the owner's alone: whoever may make a key may do everything a key may.
-GRANT EXECUTE ON FUNCTION livewell.find_key, livewell.touch_key, livewell.redeem_link, livewell.end_login TO livewell_api;
+GRANT EXECUTE ON FUNCTION livewell.find_key, livewell.find_api_key, livewell.touch_key, livewell.redeem_link, livewell.end_login TO livewell_api;
 
 -- Row security, as in refresh/sql/grants.sql: what runs as the owner sees the one key it was called for.
 DO $rows$

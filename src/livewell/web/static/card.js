@@ -11,8 +11,8 @@ import { element } from "./element.js";
 import { exactly, moment } from "./format.js";
 import { age, span, words } from "./livewell.js";
 
-/** From the worst; what each looks like. refreshing: stale, but not for long enough to worry anybody. */
-export const VERDICTS = { failing: "bad", missing: "none", stale: "warn", lagging: "warn", refreshing: "none", unverifiable: "none", fresh: "fresh" };
+/** From the worst; what each looks like. refreshing: stale, but not for long enough to worry anybody; waiting: nobody has an answer yet. */
+export const VERDICTS = { failing: "bad", missing: "none", stale: "warn", lagging: "warn", waiting: "none", refreshing: "none", unverifiable: "none", fresh: "fresh" };
 const ORDER = Object.keys(VERDICTS);
 const BROKEN = ["failing", "stale", "lagging"];
 const REFRESHING_MS = 5000;
@@ -23,7 +23,7 @@ export class Card {
   #readings = new Map();
   #staleSince = new Map();
   #body = element("div.body", element("p.nothing"));
-  #foot = { dot: element("span.dot"), verdict: element("span.verdict"), when: element("span"), from: element("span.from"), problem: element("p.problem"), sources: element("div.sources") };
+  #foot = { dot: element("span.dot"), verdict: element("span.verdict"), when: element("span"), from: element("span.from"), problem: element("span.problem"), sources: element("div.sources") };
   #price;
 
   constructor(lw, symbol, card, { onReading, onClose }) {
@@ -36,13 +36,13 @@ export class Card {
       { "data-card": card.name, "data-tone": "none", "aria-label": `${card.title} of ${symbol}` },
       element("header", element("h3", card.title), close),
       this.#body,
-      element("div.foot-line", problem, element("details", { ontoggle: () => this.tick() }, element("summary", dot, verdict, when, from), sources)),
+      element("div.foot-line", element("details", { ontoggle: () => this.tick() }, element("summary", dot, verdict, when, from, problem), sources)),
     );
-    problem.hidden = true;
     this.#stops = card.needs.map((type) =>
       lw.watch(type, symbol, (reading) => {
         this.#readings.set(type, reading);
         if (reading.verdict !== "stale") this.#staleSince.delete(type);
+        else if (reading.turned) this.#staleSince.set(type, 0); // nobody refreshes it, as far as anybody can tell
         else if (!this.#staleSince.has(type)) this.#staleSince.set(type, Date.now());
         this.#draw();
         onReading(reading);
@@ -63,23 +63,34 @@ export class Card {
     const worst = worstOf(all, (reading) => this.#shown(reading));
     const shown = worst ? this.#shown(worst) : "waiting";
     const { verdict, when, from, problem, sources } = this.#foot;
-    const broken = worst && (BROKEN.includes(shown) || (worst.answer && this.#body.dataset.shown));
+    const main = this.#readings.get(this.card.needs[0]);
+    const empty = this.#body.querySelector(".nothing"); // it says what is wrong itself
+    const broken = worst && !(empty && worst === main) && (BROKEN.includes(shown) || (worst.answer && this.#body.dataset.shown));
     this.node.dataset.tone = VERDICTS[shown] ?? "none";
     this.node.dataset.verdict = shown;
     const held = document.body.hasAttribute("data-held") && worst; // nobody can say what it is now
-    write(verdict, worst?.answer ? "not watched" : held ? `was ${shown}` : shown);
+    write(verdict, worst?.answer ? "not watched" : held && shown !== "stale" ? `was ${shown}` : shown);
     write(when, worst?.checked_at ? `${span(age(worst))} ago` : "");
     write(from, worst?.source_at ? `source ${moment(worst.source_at)}` : worst?.verdict === "unverifiable" ? "source gives no time" : "");
     write(problem, broken ? (this.card.needs.length > 1 ? `${TITLES[worst.type]}: ` : "") + words(worst) : "");
-    problem.hidden = !broken;
-    const main = this.#readings.get(this.card.needs[0]);
-    const nothing = this.#body.querySelector(".nothing");
-    if (nothing) write(nothing, main ? words(main) : "Waiting for the first value…");
-    if (sources.parentNode.open) sources.replaceChildren(...all.map(source));
+    problem.title = problem.textContent;
+    this.node.toggleAttribute("data-broken", Boolean(broken));
+    if (empty) write(empty, main ? words(main) : "Waiting for the first value…");
+    if (sources.parentNode.open) sources.replaceChildren(...all.map((reading) => source(reading, empty && main && sameNews(reading, main))));
   }
 
-  #shown({ type, verdict }) {
-    return verdict === "stale" && Date.now() - this.#staleSince.get(type) < REFRESHING_MS ? "refreshing" : verdict;
+  /** Whether there is a value, or the source (or the server) says that there can be none: "shown", "unknown", or null while nobody knows. */
+  get known() {
+    const main = this.#readings.get(this.card.needs[0]);
+    if (!main) return null;
+    if (hasValue(main.value)) return "shown";
+    return main.verdict === "missing" && (main.answer === "bad_key" || main.checked_at) ? "unknown" : null;
+  }
+
+  #shown({ type, verdict, checked_at, answer }) {
+    if (verdict === "missing" && !checked_at && !answer) return "waiting";
+    const held = document.body.hasAttribute("data-held"); // nobody refreshes anything
+    return verdict === "stale" && !held && Date.now() - this.#staleSince.get(type) < REFRESHING_MS ? "refreshing" : verdict;
   }
 
   #draw() {
@@ -109,13 +120,14 @@ function worstOf(readings, shown) {
   return [...readings].sort((a, b) => place(a) - place(b))[0];
 }
 
-function source(reading) {
-  const rows = [
-    ["Source time", reading.source_at ? exactly(reading.source_at) : "not given"],
-    ["Fetched", exactly(reading.fetched_at)],
-    ["Confirmed", exactly(reading.checked_at)],
-  ];
-  return element("div", element("b", TITLES[reading.type]), element("p", words(reading)), element("dl", rows.flatMap(([name, value]) => [element("dt", name), element("dd", value)])));
+// Neither has a value, for the same reason: one sentence is enough.
+const sameNews = (one, other) => !hasValue(one.value) && one.verdict === other.verdict && one.reason === other.reason && !one.checked_at === !other.checked_at;
+
+// told: the card says the sentence already.
+function source(reading, told) {
+  const came = [["Source time", reading.source_at ? exactly(reading.source_at) : "not given"], ["Fetched", exactly(reading.fetched_at)], ["Confirmed", exactly(reading.checked_at)]];
+  const rows = hasValue(reading.value) ? came : [["Asked", reading.checked_at ? exactly(reading.checked_at) : "no answer yet"]];
+  return element("div", element("b", TITLES[reading.type]), told ? null : element("p", words(reading)), element("dl", rows.flatMap(([name, value]) => [element("dt", name), element("dd", value)])));
 }
 
 // Only what differs is written, so that a screen reader and a selection are left in peace.

@@ -63,7 +63,7 @@ function revenue({ income_statement: rows }) {
   return [
     figure(amount(row.revenue), row.reported_currency),
     element("p.sub", year(row)),
-    yearBars(rows.map((one) => Number(one.revenue)), `Revenue of ${rows.length} years, the last ${amount(row.revenue)}`),
+    yearBars(rows, (one) => Number(one.revenue), `Revenue of ${rows.length} years, the last ${amount(row.revenue)}`),
     facts("", [
       ["Growth", growth(before && share(row.revenue - before.revenue, Math.abs(before.revenue)))],
       ["Gross margin", percent(share(row.gross_profit, row.revenue))],
@@ -79,7 +79,7 @@ function solvency({ balance_sheet_statement: rows, income_statement: income }) {
   return [
     figure(ratio(owed(row)), "debt to equity"),
     element("p.sub", year(row)),
-    yearBars(rows.map((one) => Number(owed(one))), `Debt to equity of ${rows.length} years, the last ${ratio(owed(row))}`),
+    yearBars(rows, (one) => Number(owed(one)), `Debt to equity of ${rows.length} years, the last ${ratio(owed(row))}`),
     facts("", [
       ["Net debt", amount(row.net_debt)],
       ["Current ratio", ratio(share(row.total_current_assets, row.total_current_liabilities))],
@@ -95,7 +95,7 @@ function cashUse({ cash_flow_statement: rows, income_statement: income }) {
   return [
     figure(amount(row.free_cash_flow), row.reported_currency),
     element("p.sub", `free, ${year(row)}`),
-    yearBars(rows.map((one) => Number(one.free_cash_flow)), `Free cash flow of ${rows.length} years, the last ${amount(row.free_cash_flow)}`),
+    yearBars(rows, (one) => Number(one.free_cash_flow), `Free cash flow of ${rows.length} years, the last ${amount(row.free_cash_flow)}`),
     facts("", [
       ["Of revenue", percent(earned && share(row.free_cash_flow, earned.revenue))],
       ["Invested", amount(row.capital_expenditure)],

@@ -7,6 +7,7 @@ import { drawing, element } from "./element.js";
 import { day, price } from "./format.js";
 
 const DAYS = 90;
+const YEARS_NAMED_MAX = 6;
 const [WIDTH, HEIGHT] = [300, 96];
 
 /**
@@ -36,9 +37,10 @@ export function priceLine(rows, now) {
   );
 }
 
-/** Years as bars, the last one black. @param {number[]} values @param {string} words */
-export function yearBars(values, words) {
-  if (values.length < 2) return null;
+/** Years as bars, the last one black. @param {{fiscal_year: string}[]} rows @param {function(object): number} figure @param {string} words */
+export function yearBars(rows, figure, words) {
+  if (rows.length < 2) return null;
+  const values = rows.map(figure);
   const [low, high] = [Math.min(0, ...values), Math.max(0, ...values)];
   const size = (value) => (Math.abs(value) / (high - low || 1)) * 40;
   const zero = 42 - (Math.abs(low) / (high - low || 1)) * 40;
@@ -46,5 +48,10 @@ export function yearBars(values, words) {
     const height = Math.max(1, size(value));
     return drawing("rect", { x: place * 20, width: 16, y: value < 0 ? zero : zero - height, height });
   });
-  return drawing("svg.bars", { viewBox: `0 0 ${values.length * 20 - 4} 44`, preserveAspectRatio: "none", role: "img", "aria-label": words }, bars);
+  const named = rows.length <= YEARS_NAMED_MAX ? rows : [rows[0], rows.at(-1)];
+  return element(
+    "div.years",
+    drawing("svg.bars", { viewBox: `0 0 ${values.length * 20 - 4} 44`, preserveAspectRatio: "none", role: "img", "aria-label": words }, bars),
+    element("div.span", named.map(({ fiscal_year }) => element("span", String(fiscal_year ?? "")))),
+  );
 }

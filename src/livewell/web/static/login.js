@@ -7,19 +7,33 @@
  * @module login
  */
 
+import { offerCommand, wayIn } from "./way-in.js";
+
 const at = (id) => document.getElementById(id);
 const asked = { title: at("title").textContent, words: at("words").textContent };
+const CLOCK = { hour: "2-digit", minute: "2-digit" };
 let token = "";
 
 function open() {
   token = location.hash.slice(1);
   history.replaceState(null, "", location.pathname); // not in the history, nor in a screenshot
-  if (token) show(asked.title, asked.words, false);
-  else another("This is where a login link leads.");
+  if (!token) return another("This is where a login link leads.");
+  show(asked.title, asked.words, false);
+  sayUntil();
+}
+
+async function sayUntil() {
+  const seconds = (await wayIn()).login_seconds;
+  if (!seconds || at("go").hidden) return;
+  const until = new Date(Date.now() + seconds * 1000);
+  const sameDay = until.toDateString() === new Date().toDateString();
+  const when = until.toLocaleString("en-GB", sameDay ? CLOCK : { weekday: "long", day: "numeric", month: "long", ...CLOCK });
+  at("words").textContent = asked.words.replace(/\.$/, ` until ${when}.`);
 }
 
 function another(title) {
-  show(title, "Ask for a new link where Livewell runs:", true);
+  show(title, "Print a new link where Livewell runs, and open it in this browser:", true);
+  offerCommand(at("command"));
 }
 
 function show(title, words, lost) {
@@ -40,7 +54,6 @@ async function send() {
   at("words").textContent = "The server does not answer. Try again in a moment.";
 }
 
-at("command").textContent = `livewell keys login --address ${location.origin}`; // the server may not be where the command would look for it
 at("go").addEventListener("click", send);
 addEventListener("hashchange", () => location.hash && open()); // a link pasted over this page does not load it again
 open();

@@ -9,6 +9,7 @@ import { Card, VERDICTS } from "./card.js";
 import { CARDS } from "./cards.js";
 import { element } from "./element.js";
 import { connect } from "./livewell.js";
+import { offerCommand } from "./way-in.js";
 
 const STORED = "livewell.market";
 const FIRST = ["AAPL", "MSFT", "NVDA"];
@@ -16,7 +17,11 @@ const SUGGESTED = ["AAPL", "MSFT", "NVDA", "AMZN", "GOOGL", "META", "TSLA", "JPM
 const SYMBOL = /^[A-Z0-9.^=-]{1,20}$/;
 const SYMBOLS_MAX = 40;
 const TICK_MS = 1000;
-const LINK = { connecting: "Connecting", live: "Live", offline: "Offline", refused: "Not logged in" };
+const WAITING = ["waiting", "refreshing"];
+const LATE = ["failing", "stale", "lagging"];
+const TYPES_SECONDS_MAX = 3;
+const TYPES_NAMED_MAX = 12;
+const LINK = { connecting: "Connecting", live: "Live", away: "Database away", offline: "Offline", refused: "Not logged in" };
 
 const lw = connect();
 const at = (id) => document.getElementById(id);
@@ -53,6 +58,7 @@ class Row {
         this.#grid.insertBefore(made.node, after ?? null);
       }
     }
+    this.#gather();
     this.#chips.replaceChildren(...CARDS.filter(({ name }) => this.closed.has(name)).map((card) => element("button.chip", { type: "button", "aria-label": `Show ${card.title} of ${this.symbol}`, onclick: () => this.#open(card) }, `+ ${card.title}`)));
   }
 
@@ -65,14 +71,23 @@ class Row {
     for (const card of this.#cards.values()) card.tick();
   }
 
+  /** Those that are seen. */
   get cards() {
-    return [...this.#cards.values()];
+    return [...this.#cards.values()].filter(({ node }) => !node.hidden);
   }
 
-  #heard({ type, value, verdict, answer, checked_at }) {
+  #heard({ type, value }) {
     if (type === "quote" && value) this.#name.textContent = [value.name, value.exchange].filter(Boolean).join(" · ");
-    if (type === "quote") this.node.toggleAttribute("data-unknown", value == null && verdict === "missing" && (answer === "bad_key" || Boolean(checked_at)));
+    this.#gather();
     summarise();
+  }
+
+  // Of a symbol that the source does not know one card speaks for all, whichever is open.
+  #gather() {
+    const all = [...this.#cards.values()];
+    const speaker = all.some(({ known }) => known === "shown") ? undefined : all.find(({ known }) => known === "unknown");
+    this.node.toggleAttribute("data-unknown", Boolean(speaker));
+    for (const card of all) card.node.hidden = Boolean(speaker) && card !== speaker;
   }
 
   #close(card) {
@@ -151,6 +166,7 @@ function take(row) {
 }
 
 function refusal(symbol) {
+  if (!symbol) return "Type a symbol first, for example TSLA.";
   if (!SYMBOL.test(symbol)) return "A symbol has letters, digits and . ^ = - only.";
   if (rows.has(symbol)) return `${symbol} is in the list already.`;
   return rows.size >= SYMBOLS_MAX ? `${SYMBOLS_MAX} symbols are the most; remove one first.` : "";
@@ -171,50 +187,55 @@ function summarise() {
 }
 
 function conclude() {
-  const found = new Map();
-  for (const row of rows.values()) {
-    for (const { card, node } of row.cards) if (node.offsetParent) found.set(`${row.symbol} ${card.name}`, node.dataset.verdict);
-  }
+  if (document.body.hasAttribute("data-others")) return;
+  const shown = [...rows.values()].flatMap(({ cards }) => cards);
   const counts = new Map();
-  for (const verdict of found.values()) counts.set(verdict, (counts.get(verdict) ?? 0) + 1);
-  const [text, tone] = answer(counts, found.size);
+  for (const { node } of shown) counts.set(node.dataset.verdict, (counts.get(node.dataset.verdict) ?? 0) + 1);
+  const [text, tone] = answer(counts, shown.length);
   const heading = at("answer");
   if (heading.textContent !== text) heading.textContent = text;
   heading.dataset.tone = tone;
   document.title = rows.size ? `${text} · Livewell market` : "Livewell market";
-  const order = [...Object.keys(VERDICTS).reverse(), "waiting"].filter((verdict) => counts.has(verdict));
+  const order = Object.keys(VERDICTS).reverse().filter((verdict) => counts.has(verdict));
   at("counts").replaceChildren(...order.map((verdict) => element("li", { "data-tone": VERDICTS[verdict] ?? "none" }, element("span.dot"), element("span", element("b", counts.get(verdict)), ` ${offlineSince ? (counts.get(verdict) === 1 ? "was " : "were ") : ""}${verdict}`))));
   at("empty").hidden = rows.size > 0;
 }
 
 function answer(counts, all) {
   const number = (...verdicts) => verdicts.reduce((sum, verdict) => sum + (counts.get(verdict) ?? 0), 0);
-  if (lw.state === "refused") return ["You are not logged in.", "bad"];
+  if (lw.state === "refused") return ["You are not logged in.", "none"];
+  if (lw.state === "away") return [`Database away since ${offlineSince}.`, "bad"];
   if (lw.state === "offline") return [`Offline since ${offlineSince}.`, "bad"];
   if (!rows.size) return ["Nothing is watched.", "none"];
-  const late = number("failing", "stale", "lagging");
-  if (late) return [`${late} of ${all} ${all === 1 ? "card" : "cards"} ${late === 1 ? "is" : "are"} not fresh.`, number("failing") ? "bad" : "warn"];
-  if (number("waiting")) return ["Waiting for values…", "none"];
-  if (!number("fresh", "unverifiable", "refreshing")) return ["There is nothing to show.", "none"];
-  const missing = number("missing");
-  if (missing) return [`${missing} of ${all} ${all === 1 ? "card" : "cards"} ${missing === 1 ? "has" : "have"} no value.`, "none"];
+  if (!all) return ["Every card is closed.", "none"];
+  if (number("waiting") === all) return ["Waiting for values…", "none"];
+  const late = number(...LATE);
+  // All that is not as it should be, so that the rest is.
+  const parts = [
+    [late, "is not fresh", "are not fresh"],
+    [number(...WAITING), "is being fetched", "are being fetched"],
+    [number("missing"), "has no value", "have no value"],
+  ].filter(([n]) => n);
+  const [first, ...more] = parts.map(([n, one, many], place) => `${n}${place ? "" : ` of ${all} ${all === 1 ? "card" : "cards"}`} ${n === 1 ? one : many}`);
+  if (first) return [`${[first, ...more].join(", ")}.`, number("failing") ? "bad" : late ? "warn" : "none"];
   return [number("unverifiable") ? "Nothing is stale." : "Everything is fresh.", "fresh"];
 }
 
 function banner(state, problem) {
   const node = at("banner");
-  node.hidden = state !== "refused" && state !== "offline";
+  const refused = state === "refused";
+  node.hidden = !refused && !lw.since;
+  node.toggleAttribute("data-calm", refused);
+  at("banner-command").hidden = !refused;
   if (node.hidden) return;
-  at("banner-title").textContent = state === "refused" ? "This browser has no login, or its login has ended." : "Nothing new arrives.";
-  at("banner-words").textContent = state === "refused" ? "Print a login link where Livewell runs, and open it here:" : `${problem ?? ""} What you see is from ${offlineSince}; the page tries again by itself.`.trim();
-  at("banner-command").hidden = state !== "refused";
-  at("banner-command").textContent = `livewell keys login --address ${location.origin}`;
+  at("banner-title").textContent = refused ? "This browser has no login, or its login has ended." : "Nothing new arrives.";
+  at("banner-words").textContent = refused ? "Print a login link where Livewell runs, and open it in this browser:" : `${problem ?? ""} What you see is from ${offlineSince}; the page tries again by itself.`.trim();
+  if (refused) offerCommand(at("banner-command"));
 }
 
 function turned(state, problem) {
-  if (state !== "offline") offlineSince = null;
-  else offlineSince ??= new Date().toLocaleTimeString("en-GB");
-  document.body.toggleAttribute("data-held", state === "offline" || state === "refused");
+  offlineSince = lw.since?.toLocaleTimeString("en-GB") ?? null;
+  document.body.toggleAttribute("data-held", Boolean(lw.since) || state === "refused");
   document.body.toggleAttribute("data-refused", state === "refused");
   at("link").dataset.state = state;
   at("link-words").textContent = LINK[state];
@@ -261,5 +282,28 @@ addEventListener("storage", (event) => event.key === STORED && arrange());
 at("suggestions").append(...SUGGESTED.map((symbol) => element("button.chip", { type: "button", onclick: () => put(symbol) }, symbol)));
 setInterval(() => document.hidden || tick(), TICK_MS);
 
-arrange();
+// -- a server without the market -------------------------------------------------------------------------------------
+
+// The names of the types that are applied; null if nobody can say: then the page is as it always is.
+async function applied() {
+  const response = await fetch("/v1/types?limit=100", { signal: AbortSignal.timeout(TYPES_SECONDS_MAX * 1000) }).catch(() => null);
+  return response?.ok ? (await response.json().catch(() => ({}))).items?.map(({ name }) => name) : null;
+}
+
+function showOthers(types) {
+  const [first] = types;
+  const named = types.slice(0, TYPES_NAMED_MAX).join(", ") + (types.length > TYPES_NAMED_MAX ? ` and ${types.length - TYPES_NAMED_MAX} more` : "");
+  document.body.toggleAttribute("data-others", true);
+  document.title = at("brand").textContent = "Livewell";
+  at("answer").textContent = first ? "This server keeps data of your own." : "No type of data is applied yet.";
+  at("others-words").textContent = first
+    ? `Applied: ${named}. This page shows the market that comes with Livewell, and that is not applied here. Look at a value in the terminal, or on a page of your own with /livewell.js:`
+    : "A type file says where data comes from and how long it stays fresh. Apply one of your own, or the market that comes with Livewell, and load this page again:";
+  at("others-command").textContent = first ? `livewell watch ${first} KEY` : "livewell types apply FILE\nlivewell types apply --app market";
+  at("others").hidden = false;
+}
+
+const types = await applied();
+if (types && !CARDS.some(({ needs }) => needs.some((type) => types.includes(type)))) showOthers(types);
+else arrange();
 lw.onState(turned);

@@ -18,6 +18,8 @@ BEGIN
     IF cardinality(p_subjects) > 1000 OR cardinality(p_subjects) <> cardinality(p_summaries) THEN
         RAISE EXCEPTION 'rule %: % subjects and % summaries; as many of each, and at most 1000', p_rule, cardinality(p_subjects), cardinality(p_summaries) USING ERRCODE = 'LW003';
     END IF;
+    -- Names come from outside, and are told to channels (L10): redacted before anything is compared, so that an alert is one whatever its secret part.
+    p_subjects := ARRAY(SELECT livewell.redact(g.subject) FROM unnest(p_subjects) WITH ORDINALITY AS g (subject, place) ORDER BY g.place);
     INSERT INTO livewell.alert_rule (name, level, hysteresis) VALUES (p_rule, p_level, p_hysteresis) ON CONFLICT (name) DO NOTHING;
     PERFORM FROM livewell.alert_rule r WHERE r.name = p_rule FOR UPDATE;
     v_now := livewell.now();

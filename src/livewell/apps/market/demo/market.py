@@ -115,6 +115,8 @@ class Stage:
         gauge = Gauge(self._app.database, self._simulator, self._symbols[:_SHOWN])
         course = Course()
         self._scene.shown = self._symbols[:_SHOWN]
+        if self._plan.frozen:
+            await self._simulator.turn(frozen_at=time.time(), frozen_symbols=self._scene.shown[-self._plan.frozen :])
         beside = [asyncio.create_task(crowd.run()), asyncio.create_task(self._quicken())]
         beside.append(asyncio.create_task(self._streams.run()))
         beside.append(asyncio.create_task(self._every(_FORGET_SECONDS, self._witness.forget)))
@@ -191,6 +193,7 @@ class Stage:
             seconds=seconds,
             viewers=crowd.present,
             compared=(len(stored), len(claims)),
+            lagging=sum(claim.verdict == "lagging" for claim in claims),
             pushed=(self._streams.open, self._streams.pushes),
         )
 

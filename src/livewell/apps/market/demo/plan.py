@@ -39,6 +39,8 @@ class Plan:
     looks: float  # symbols per viewer, on average
     steepness: float  # of Zipf's law
     quote_ttl: str
+    quote_source_age: str | None  # how old the source's own time of a quote may be; None: as the file says
+    frozen: int  # of the symbols on the screen: their source stands still from the beginning, and answers 200
     quick_ttl_seconds: float  # of the symbols on the screen
     other_ttl: str | None
     negative_ttl: str | None
@@ -95,6 +97,8 @@ QUIET = Plan(
     looks=3,
     steepness=1.0,
     quote_ttl="15s",
+    quote_source_age=None,
+    frozen=0,
     quick_ttl_seconds=5,
     other_ttl=None,
     negative_ttl=None,
@@ -117,6 +121,8 @@ HOSTILE = Plan(
     looks=6,
     steepness=0.7,
     quote_ttl="12s",
+    quote_source_age="15s",
+    frozen=1,
     quick_ttl_seconds=5,
     other_ttl="20s",
     negative_ttl="5s",
@@ -157,6 +163,8 @@ def _turn_type(document: dict[str, Any], plan: Plan) -> None:
     if kind["name"] == "quote":
         kind["ttl"] = plan.quote_ttl
         answer["rule"] = "age"
+        if plan.quote_source_age is not None:
+            answer["max_source_age"] = plan.quote_source_age
         del answer["calendar"]
         if not plan.batch:
             del document["fetch"]["batch"]

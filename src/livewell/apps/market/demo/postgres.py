@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from livewell.db import embedded, scratch
-from livewell.errors import EmbeddedPostgresError, LivewellError
+from livewell.errors import LivewellError
 from livewell.settings import Settings
 
-_LOOK_SECONDS = 0.2
 _SCHEMAS = ("livewell_demo", "livewell_data", "livewell")
 
 
@@ -67,12 +66,10 @@ async def home(settings: Settings, say: Callable[[str], None]) -> AsyncIterator[
 
 
 async def _started(folder: Path, settings: Settings) -> embedded.EmbeddedServer:
-    """A start that is interrupted is waited for, or nobody would stop what it has started."""
-    starting = asyncio.ensure_future(asyncio.to_thread(embedded.start, folder, bin_dir=settings.postgres_bin))
+    """A start that is interrupted leaves nothing running."""
     try:
-        return await asyncio.shield(starting)
+        return await embedded.started(folder, settings.postgres_bin)
     except asyncio.CancelledError:
-        await asyncio.wait([starting])
         await _stop(folder)
         raise
 
@@ -98,20 +95,17 @@ def _empty(address: str) -> None:
 
 async def _keep(found: Home, folder: Path, settings: Settings, say: Callable[[str], None]) -> None:
     """Start the server again whenever its process is gone."""
-    while True:
-        await asyncio.sleep(_LOOK_SECONDS)
-        if await asyncio.to_thread(embedded.status, folder) is not None:
-            continue
+
+    def gone() -> None:
         say(f"Postgres (pid {found.pid}) is gone")
-        began, died = time.monotonic(), time.time()
-        try:
-            server = await _started(folder, settings)
-        except EmbeddedPostgresError as error:
-            say(f"Postgres does not start: {str(error).splitlines()[0]}")
-            continue
+
+    def back(server: embedded.EmbeddedServer, seconds: float) -> None:
         found.pid = server.pid
-        found.outages.append((died, time.time()))
-        say(f"Postgres is back as pid {server.pid}, {time.monotonic() - began:.1f} s later")
+        found.outages.append((time.time() - seconds, time.time()))
+        say(f"Postgres is back as pid {server.pid}, {seconds:.1f} s later")
+
+    tell = embedded.Tell(gone, back, lambda error: say(f"Postgres does not start: {error}"))
+    await embedded.keep(folder, settings.postgres_bin, also_stopped=True, tell=tell)
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ _REASONS_MAX = 6
 _RECOVERED = 0.95
 _STEADY_SECONDS = 1.5
 _UNHURT_SECONDS = 20.0
+_NO_LINK = "no login link here, for this may be a log; livewell demo --print-link prints one, livewell keys login makes another"
 VERDICTS = {
     "fresh": "green",
     "unverifiable": "green",
@@ -39,7 +40,7 @@ class Scene:
     step: str = ""  # while it starts
     viewers: int = 0
     came: int = 0
-    link: str = ""  # logs a browser in, once
+    link: str = ""  # logs a browser in, once; or the address alone, where nobody would read the link
     streams: int = 0
     pushes: int = 0
     figures: Figures | None = None
@@ -106,7 +107,7 @@ class Screen:
             self._live.update(_table(scene, list(self._news)))
         elif scene.link != self._link:
             self._link = scene.link
-            self._print(f"open {scene.link}  (logs a browser in, once)")
+            self._print(f"open {scene.link}  ({'logs a browser in, once' if '#' in scene.link else _NO_LINK})")
         elif scene.step != self._step:
             self._step = scene.step
             if scene.step:

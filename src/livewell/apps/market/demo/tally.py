@@ -44,6 +44,7 @@ class Tally:
     calls_above_limit: int
     verdicts_compared: int
     false_verdicts: int
+    lagging_verdicts: int | None  # of the symbols whose source stands still
     faults_fired: Mapping[str, int] | None
     lies: Sequence[str]
 
@@ -111,6 +112,7 @@ def tally(
     seconds: float,
     viewers: int,
     compared: tuple[int, int],
+    lagging: int,
     pushed: tuple[int, int],
 ) -> Tally:
     """Put it together."""
@@ -136,6 +138,7 @@ def tally(
         calls_above_limit=above,
         verdicts_compared=compared[1],
         false_verdicts=len(false),
+        lagging_verdicts=lagging if plan.frozen else None,
         faults_fired=fired or None,
         lies=[f"{lie.type} {lie.key}: {lie.reason}: {lie.detail}" for lie in (*wrong, *false)][:_LIES_SHOWN_MAX],
     )

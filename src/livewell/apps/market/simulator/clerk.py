@@ -30,9 +30,11 @@ NEXT_MAX = 10_000
 Key = tuple[str, str, int, str]
 
 
-def source_time(dataset: Dataset, wall: float, knobs: Knobs) -> int:
+def source_time(dataset: Dataset, wall: float, knobs: Knobs, symbols: tuple[str, ...] = ()) -> int:
     """Say at which instant the market is looked at."""
     at = int(wall)
+    if knobs.frozen_at is not None and not set(knobs.frozen_symbols).isdisjoint(symbols):
+        at = min(at, int(knobs.frozen_at))
     if knobs.sessions:
         at = last_close(at)
     step = dataset.step_seconds or knobs.tick_seconds
@@ -159,7 +161,7 @@ class Clerk:
         return self._dealer.deal(has) if self._dealer is not None else None
 
     def _true(self, request: Request, symbols: tuple[str, ...], wall: float) -> Answer:
-        source_at = source_time(PATHS[request.path], wall, self.knobs)
+        source_at = source_time(PATHS[request.path], wall, self.knobs, symbols)
         rest = {name: value for name, value in request.query.items() if name not in ("symbol", "symbols")}
         key = (request.path, ",".join(symbols), source_at, repr(rest) if rest else "")
         known = self._cache.get(key)
@@ -180,9 +182,9 @@ class Clerk:
 
     def _case(self, request: Request, symbols: tuple[str, ...], wall: float) -> Case:
         dataset, knobs, market = PATHS[request.path], self.knobs, self.market
-        source_at = source_time(dataset, wall, knobs)
+        source_at = source_time(dataset, wall, knobs, symbols)
         earlier = wall - max(dataset.stale_seconds, 10 * knobs.tick_seconds)
-        older_at = source_time(dataset, earlier, knobs)
+        older_at = source_time(dataset, earlier, knobs, symbols)
         others = market.universe.others(symbols)
         return Case(
             dataset=dataset,

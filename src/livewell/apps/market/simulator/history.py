@@ -6,6 +6,7 @@ from typing import Any
 
 from livewell.apps.market.simulator.market import Listing, Market
 from livewell.apps.market.simulator.noise import unit
+from livewell.apps.market.simulator.quote import SPREAD
 from livewell.apps.market.simulator.session import newest_session, previous_day, session
 
 __all__ = ["history_rows"]
@@ -32,8 +33,8 @@ def history_rows(market: Market, listing: Listing, at: int, query: Mapping[str, 
 def _bar(market: Market, listing: Listing, day: date) -> dict[str, Any]:
     _, opens, closes = session(day)
     first, last = market.price(listing, opens), market.price(listing, closes)
-    high = round(max(first, last) * (1 + 0.01 * unit(listing.code, HIGH, opens)), 2)
-    low = round(min(first, last) * (1 - 0.01 * unit(listing.code, LOW, opens)), 2)
+    high = round(max(first, last) * (1 + SPREAD * unit(listing.code, HIGH, opens)), 2)
+    low = round(min(first, last) * (1 - SPREAD * unit(listing.code, LOW, opens)), 2)
     return {
         "symbol": listing.symbol,
         "date": day.isoformat(),

@@ -43,6 +43,10 @@ class Knobs:
     tick_seconds: int = 5  # how often prices move; timestamps are multiples of it
     clock_shift_seconds: float = 0.0  # its clock is ahead of the machine's: for tests whose database travels in time
     sessions: bool = False  # True: prices and timestamps stand still while the exchange is closed
+    frozen_at: float | None = (
+        None  # Unix seconds: from then on the source of frozen_symbols stands still, and answers 200
+    )
+    frozen_symbols: tuple[str, ...] = ()
 
     # ── the way there ──
     latency_seconds: float = 0.0
@@ -113,10 +117,11 @@ class Knobs:
 
 
 FLAGS = ("sessions", "etags", "rate_headers")
-LISTS = ("never", "credentials", "suspended", "locked_symbols", "locked_paths", "exclusive_paths")
+LISTS = ("never", "frozen_symbols", "credentials", "suspended", "locked_symbols", "locked_paths", "exclusive_paths")
 RANGES: tuple[tuple[str, float, float], ...] = (
     ("tick_seconds", 1, 86_400),
     ("clock_shift_seconds", -(10**9), 10**9),
+    ("frozen_at", 0, 10**11),
     ("latency_seconds", 0, 600),
     ("latency_jitter_seconds", 0, 600),
     ("drip_bytes_per_second", 0.01, 1e9),

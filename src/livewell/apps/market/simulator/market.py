@@ -20,6 +20,9 @@ TICK_HEIGHT = 0.002
 TICK = 31  # purposes of a draw: 0–10 are the octaves
 BASE, SHARES = 32, 33
 WELL_KNOWN = 50
+TREND = 7  # the first octave of the trend
+TREND_SECONDS = FINEST_SECONDS * 4**TREND
+QUICK_HEIGHT = (FINEST_HEIGHT * (2**TREND - 1) + TICK_HEIGHT) / 2  # of all that is not trend, either way
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,31 @@ class Market:
             period *= 4
         return round(listing.base_price * exp(total), 2)
 
+    def bounds(self, listing: Listing, since: int, until: int) -> tuple[float, float]:
+        """Give a lowest and a highest price that no instant between these goes beyond.
+
+        The trend turns only where its finest octave does; what is quicker has a known height. Each corner of an octave
+        is drawn once: a year has 45 turns of four octaves, and a symbol's first quote waits for them.
+        """
+        turns = range(since - since % TREND_SECONDS, until + TREND_SECONDS, TREND_SECONDS)
+        totals = [0.0] * len(turns)
+        for octave in range(TREND, OCTAVES):
+            height, period = FINEST_HEIGHT * 2**octave, FINEST_SECONDS * 4**octave
+            first = turns[0] // period
+            corners = [unit(listing.code, octave, cell) - 0.5 for cell in range(first, turns[-1] // period + 2)]
+            for number, at in enumerate(turns):
+                cell, into = divmod(at, period)
+                left = corners[cell - first]
+                totals[number] += height * (left + (corners[cell - first + 1] - left) * into / period)
+        lowest, highest = min(totals) - QUICK_HEIGHT, max(totals) + QUICK_HEIGHT
+        return listing.base_price * exp(lowest), listing.base_price * exp(highest)
+
     def trend(self, listing: Listing, at: int) -> float:
-        """Give the price without its quick movements, for averages and extremes over months: half the work."""
-        code = listing.code
+        """Give the price without its quick movements, for averages over months: half the work."""
         total = 0.0
-        for octave in range(7, OCTAVES):
-            cell, into = divmod(at, FINEST_SECONDS * 4**octave)
-            left, right = unit(code, octave, cell) - 0.5, unit(code, octave, cell + 1) - 0.5
-            total += FINEST_HEIGHT * 2**octave * (left + (right - left) * into / (FINEST_SECONDS * 4**octave))
+        for octave in range(TREND, OCTAVES):
+            period = FINEST_SECONDS * 4**octave
+            cell, into = divmod(at, period)
+            left, right = unit(listing.code, octave, cell) - 0.5, unit(listing.code, octave, cell + 1) - 0.5
+            total += FINEST_HEIGHT * 2**octave * (left + (right - left) * into / period)
         return listing.base_price * exp(total)

@@ -16,6 +16,29 @@ BUSINESS = (
     ("Consumer Defensive", "Beverages - Non-Alcoholic"),
     ("Industrials", "Specialty Industrial Machinery"),
 )
+KNOWN = {
+    ("Technology", "Consumer Electronics"): "AAPL",
+    ("Technology", "Software"): "MSFT ORCL CRM ADBE INTU ACN IBM CSCO",
+    ("Technology", "Semiconductors"): "NVDA AVGO AMD QCOM TXN INTC",
+    ("Communication Services", "Internet Content & Information"): "GOOGL META",
+    ("Communication Services", "Entertainment"): "NFLX DIS",
+    ("Communication Services", "Telecom Services"): "VZ T",
+    ("Consumer Cyclical", "Auto Manufacturers"): "TSLA",
+    ("Consumer Cyclical", "Retail"): "AMZN HD MCD NKE",
+    ("Consumer Defensive", "Retail"): "COST WMT",
+    ("Consumer Defensive", "Household Products"): "PG",
+    ("Consumer Defensive", "Beverages - Non-Alcoholic"): "KO PEP",
+    ("Energy", "Oil & Gas Integrated"): "XOM CVX",
+    ("Financial Services", "Banks - Diversified"): "JPM BAC",
+    ("Financial Services", "Credit Services"): "V MA",
+    ("Financial Services", "Insurance - Diversified"): "BRK-B",
+    ("Healthcare", "Drug Manufacturers - General"): "LLY JNJ ABBV MRK AMGN PFE",
+    ("Healthcare", "Healthcare Plans"): "UNH",
+    ("Healthcare", "Medical Devices"): "TMO ABT",
+    ("Basic Materials", "Specialty Chemicals"): "LIN",
+    ("Industrials", "Specialty Industrial Machinery"): "GE CAT",
+}
+BUSINESS_OF = {symbol: business for business, symbols in KNOWN.items() for symbol in symbols.split()}
 PLACES = (
     ("Cupertino", "CA", "95014"),
     ("New York", "NY", "10017"),
@@ -30,7 +53,7 @@ def profile_row(market: Market, listing: Listing, at: int) -> dict[str, Any]:
     """Make the profile of one symbol. Text may be an empty string (ceo, phone of some), as it is at FMP."""
     quote = quote_row(market, listing, at)
     code, symbol = listing.code, listing.symbol
-    sector, industry = BUSINESS[code % len(BUSINESS)]
+    sector, industry = BUSINESS_OF.get(symbol) or BUSINESS[code % len(BUSINESS)]
     city, state, postcode = PLACES[code % len(PLACES)]
     site = symbol.lower().replace(".", "-")
     low, high = quote["yearLow"] or quote["dayLow"], quote["yearHigh"] or quote["dayHigh"]

@@ -7,10 +7,11 @@ from livewell.apps.market.simulator.market import Listing, Market
 from livewell.apps.market.simulator.noise import unit
 from livewell.apps.market.simulator.session import newest_session, previous_day, session
 
-__all__ = ["exchange", "quote_row"]
+__all__ = ["SPREAD", "exchange", "quote_row"]
 
 DAY_SECONDS = 86_400
 HIGH, LOW, VOLUME = 40, 41, 42
+SPREAD = 0.01  # a day's extremes lie at most so far beyond its first and last price
 EXCHANGES = ("NASDAQ", "NYSE", "AMEX")
 
 
@@ -36,8 +37,8 @@ def quote_row(market: Market, listing: Listing, at: int) -> dict[str, Any]:
     """Make the quote of one symbol. Every 17th symbol is too young for a year's figures; every 23rd trades fractions."""
     day = _day(market, listing.symbol, newest_session(at)[1])
     price = market.price(listing, at)
-    low = round(min(day.open, price) * (1 - 0.01 * unit(listing.code, LOW, day.opened_at)), 2)
-    high = round(max(day.open, price) * (1 + 0.01 * unit(listing.code, HIGH, day.opened_at)), 2)
+    low = round(min(day.open, price) * (1 - SPREAD * unit(listing.code, LOW, day.opened_at)), 2)
+    high = round(max(day.open, price) * (1 + SPREAD * unit(listing.code, HIGH, day.opened_at)), 2)
     change = round(price - day.previous_close, 2)
     young = listing.place % 17 == 16
     volume = day.volume * min(at - day.opened_at, 23_400) // 23_400
@@ -68,15 +69,17 @@ def _day(market: Market, symbol: str, opened_at: int) -> Day:
     if listing is None:
         raise KeyError(symbol)
     today = newest_session(opened_at)[0]
-    # Twelve looks at the past year: enough for figures that are only plausible.
-    year = [market.trend(listing, opened_at - month * 30 * DAY_SECONDS) for month in range(12)]
+    # Whatever a chart shows lies between.
+    lowest, highest = market.bounds(listing, opened_at - 366 * DAY_SECONDS, opened_at)
+    # A look at each of the past months: enough for averages that are only plausible.
+    months = [market.trend(listing, opened_at - month * 30 * DAY_SECONDS) for month in range(7)]
     return Day(
         opened_at=opened_at,
         open=market.price(listing, opened_at),
         previous_close=market.price(listing, session(previous_day(today))[2]),
-        year_high=round(max(year) * 1.02, 2),
-        year_low=round(min(year) * 0.98, 2),
-        average_50=round(sum(year[:2]) / 2, 5),
-        average_200=round(sum(year[:7]) / 7, 5),
+        year_high=round(highest * (1 + SPREAD), 2),
+        year_low=round(lowest * (1 - SPREAD), 2),
+        average_50=round(sum(months[:2]) / 2, 5),
+        average_200=round(sum(months) / 7, 5),
         volume=int(listing.shares * (0.002 + 0.01 * unit(listing.code, VOLUME, opened_at))),
     )

@@ -50,10 +50,13 @@ def _younger_than_served(evidence: Evidence, dataset: str, claim: Claim, seen: l
         return "has_a_time" if DATASETS[dataset].time_field else None
     if claim.max_source_age_seconds is None:
         return None
-    newest = max(_source_instant(evidence, one) for one in good)
     limit = at - claim.max_source_age_seconds
     if claim.verdict == "fresh":
+        newest = max(_source_instant(evidence, one) for one in good)
         return "too_old" if newest < limit - slack else None
+    # A call takes up to its deadline, and what it brought is stored after that.
+    stored = [one for one in good if one.answer in CERTAIN and one.wall <= at - slack - DEADLINE_SECONDS]
+    newest = max((_source_instant(evidence, one) for one in stored), default=0.0)
     return "not_lagging" if newest > limit + slack else None
 
 

@@ -2,10 +2,11 @@
 --
 -- Called by: claim_limited, take_permits (queue), with the limiter's row locked by the caller in an earlier statement; why_job and list_limiters without.
 -- p_reserved: units reserved by what runs now, per credential, as {"name": units}; p_estimate: the least that one more call would use; p_probing: credentials whose probe is in flight.
--- Index:      limiter_grant_idx.
--- Rate: the log of grants summed over window + 2 × permit. A permit is checked at most permit_seconds after it was given, and the call may take as long again to reach the upstream's clock; so
--- any window of calls, as the upstream sees it, is covered by a window of grants that is longer by that much. With one permit 102 calls of 100 arrived within a window, once in 20 runs: the way from the
--- check to the stamp took 47 ms of a permit of 50. On top of it calls are paced at rate/window with a burst, so that a viewer never waits out a window that was spent in its first second.
+-- Index:      limiter_grant_idx, limiter_flight_idx.
+-- Rate, as the upstream counts it: a call counts from its grant until its answer is booked, and for one window from then; without an answer, from the last instant at which it can arrive (end_calls).
+-- So, for any window of the upstream and the call of it that was granted last: every other call of it was in flight at that grant, or was booked after its arrival, which is less than a window before.
+-- It was counted either way. However late requests and answers come, the sum is the limit at most; no allowance for the way is needed. The price is use: W / (W + round trip).
+-- On top of it calls are paced at rate/window with a burst, so that a viewer never waits out a window that was spent in its first second.
 -- Budget: predictive: used + reserved + what is about to be fetched stays below the stop.
 CREATE OR REPLACE FUNCTION livewell.limiter_room(p_limiter livewell.limiter, p_now timestamptz, p_reserved jsonb, p_estimate float8, p_probing text[])
 RETURNS TABLE (credential text, calls integer, background_calls integer, units bigint, background_units bigint, probe boolean, wait_seconds float8, reason text)
@@ -16,15 +17,17 @@ SET enable_seqscan = off
 AS $$
 #variable_conflict use_variable
 DECLARE
-    v_since     timestamptz;
+    v_since     pg_catalog.timestamptz;
     v_c         livewell.limiter_credential;
+    v_restart   pg_catalog.float8 := livewell.restart_wait(p_limiter.name, p_now);     -- in queue: it knows the workers
     v_rate      integer;
     v_spent     bigint;
-    v_pace      float8;         -- seconds per call
+    v_counted   pg_catalog.timestamptz;    -- what is later counts
+    v_pace      pg_catalog.float8;         -- seconds per call
     v_free      integer;
     v_limit     integer;
     v_background integer;
-    v_until     timestamptz;
+    v_until     pg_catalog.timestamptz;
     v_used      numeric;
     v_budget    integer[];      -- calls that fit into the budget: lane 0, lane 1
 BEGIN
@@ -53,6 +56,12 @@ BEGIN
             RETURN NEXT;
             CONTINUE;
         END IF;
+        IF v_restart IS NOT NULL THEN
+            reason := 'restart';
+            wait_seconds := v_restart;
+            RETURN NEXT;
+            CONTINUE;
+        END IF;
         probe := v_c.breaker <> 'closed';
         IF probe AND v_c.name = ANY (p_probing) THEN
             reason := 'probe';
@@ -64,8 +73,9 @@ BEGIN
         background_calls := 1000000;
         v_rate := least(p_limiter.rate_calls, v_c.learnt_calls);
         IF v_rate IS NOT NULL THEN
-            SELECT coalesce(sum(g.calls), 0) INTO v_spent FROM livewell.limiter_grant g
-            WHERE g.limiter = p_limiter.name AND g.credential = v_c.name AND g.at > p_now - (p_limiter.rate_seconds + 2 * p_limiter.permit_seconds) * interval '1 second';
+            v_counted := p_now - p_limiter.rate_seconds * interval '1 second';
+            SELECT coalesce((SELECT sum(g.calls) FROM livewell.limiter_grant g WHERE g.limiter = p_limiter.name AND g.credential = v_c.name AND g.at > v_counted), 0)
+                 + coalesce((SELECT sum(f.calls) FROM livewell.limiter_flight f WHERE f.limiter = p_limiter.name AND f.credential = v_c.name AND f.at > v_counted), 0) INTO v_spent;
             v_pace := p_limiter.rate_seconds / v_rate;
             -- paced_to runs ahead of now by what is spent; it may be ahead by the burst.
             v_free := floor(least(p_limiter.burst, v_rate) - greatest(extract(epoch FROM v_c.paced_to - p_now), 0) / v_pace + 1e-6);
@@ -75,14 +85,16 @@ BEGIN
             background_calls := greatest(least(v_background - v_spent, calls), 0);
             IF background_calls = 0 THEN
                 reason := 'rate';
-                -- When enough grants have left the window for one more, if it is full; and when the pace has caught up.
+                -- When enough calls no longer count for one more, if the window is full; and when the pace has caught up. What is in flight may be answered now, and not sooner.
                 v_limit := CASE WHEN calls = 0 THEN v_rate ELSE v_background END;
                 SELECT o.at INTO v_until FROM (
-                    SELECT g.at, sum(g.calls) OVER (ORDER BY g.at) AS gone FROM livewell.limiter_grant g
-                    WHERE g.limiter = p_limiter.name AND g.credential = v_c.name AND g.at > p_now - (p_limiter.rate_seconds + 2 * p_limiter.permit_seconds) * interval '1 second') o
+                    SELECT x.at, sum(x.calls) OVER (ORDER BY x.at) AS gone FROM (
+                        SELECT g.at, g.calls FROM livewell.limiter_grant g WHERE g.limiter = p_limiter.name AND g.credential = v_c.name AND g.at > v_counted
+                        UNION ALL
+                        SELECT least(f.at, p_now), f.calls FROM livewell.limiter_flight f WHERE f.limiter = p_limiter.name AND f.credential = v_c.name AND f.at > v_counted) x) o
                 WHERE v_spent >= v_limit AND o.gone > v_spent - v_limit ORDER BY o.at LIMIT 1;
                 wait_seconds := greatest(
-                    extract(epoch FROM v_until - p_now) + p_limiter.rate_seconds + 2 * p_limiter.permit_seconds,
+                    extract(epoch FROM v_until - v_counted),
                     extract(epoch FROM v_c.paced_to - p_now) - (least(p_limiter.burst, v_rate) - 1) * v_pace, 0.005);
             END IF;
         END IF;

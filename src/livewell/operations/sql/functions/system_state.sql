@@ -8,6 +8,7 @@ CREATE OR REPLACE FUNCTION livewell.system_state()
 RETURNS jsonb
 LANGUAGE plpgsql
 SET search_path = ''
+SET jit = off       -- of the login behind a transaction pooler it may be on: 0.9 to 2.5 s instead of 40 ms
 AS $$
 DECLARE
     v_now       timestamptz := livewell.now();

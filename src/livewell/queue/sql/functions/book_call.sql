@@ -8,6 +8,8 @@ SET search_path = ''
 AS $$
 BEGIN
     PERFORM FROM livewell.limiter l WHERE l.name = p_limiter FOR NO KEY UPDATE;
+    -- 0: nothing came, so it may still be on its way.
+    PERFORM livewell.end_calls(p_limiter, p_credential, ARRAY[p_fence], ARRAY[p_units > 0]);
     -- A kind of its own: what people try out teaches the estimates of jobs nothing.
     PERFORM livewell.book_usage(p_limiter, p_credential, ARRAY[p_fence], ARRAY[p_units], ARRAY['livewell.sample'], ARRAY[true]);
 END

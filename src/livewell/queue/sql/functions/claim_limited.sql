@@ -2,6 +2,8 @@
 --
 -- Called by: the limited part of the worker, inline worker. Never ahead of need: each call must start at once, its permit is short-lived.
 -- p_kinds, p_batches: how many jobs of a kind one call may carry; kinds that are not named carry one.
+-- p_credentials: those that the worker can use; NULL: whichever there are. What it could not call it does not claim.
+-- Half open, the probe is chosen: a key that is not failing goes before any that is (see limited_candidates), and those that are failing not before failing_until.
 -- Index:     job_ready_idx, job_suspect_idx, job_limited_idx, job_group_idx.
 -- Answer:    the jobs (those with the same `call` are one call and one permit); or one row that says why there are none, and when to ask again.
 -- Lock first, then read, in separate statements (DESIGN 3.5): the queue's row, then its limiter's; what runs is counted by statements that begin after that.
@@ -10,7 +12,8 @@
 -- Worker row first: see claim_jobs.
 -- Where nothing can share a call, no more jobs are looked at than may be called. A call key that is the job's own unique key is shared with nobody; once a call is going that others might join, a second look
 -- goes deeper (5,000 jobs looked at for each claim of 50 calls took 29 ms instead of 4).
-CREATE OR REPLACE FUNCTION livewell.claim_limited(p_worker bigint, p_queue text, p_calls integer, p_empty boolean DEFAULT false, p_kinds text[] DEFAULT '{}', p_batches integer[] DEFAULT '{}')
+CREATE OR REPLACE FUNCTION livewell.claim_limited(p_worker bigint, p_queue text, p_calls integer, p_empty boolean DEFAULT false, p_kinds text[] DEFAULT '{}', p_batches integer[] DEFAULT '{}',
+                                                  p_credentials text[] DEFAULT NULL)
 RETURNS SETOF livewell.limited_job
 LANGUAGE plpgsql
 SET search_path = ''
@@ -32,6 +35,8 @@ DECLARE
     v_c         record;
     v_credential text;                  -- the credential with the most room
     v_background integer;               -- and what lane 1 may use of it
+    v_probe     boolean := false;       -- and it is half open
+    v_failing   timestamptz;            -- keys that are failing may be its probe from then on
     v_most      integer := 0;
     v_units     bigint[];               -- what the budget leaves, for lane 0 and for lane 1
     v_unit      bigint;                 -- what this job is expected to use
@@ -108,11 +113,13 @@ BEGIN
                     ARRAY(SELECT c.name FROM livewell.limiter_credential c
                           WHERE c.limiter = v_limiter.name AND c.probe_fence IS NOT NULL
                             AND EXISTS (SELECT FROM livewell.job j WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL AND j.fence = c.probe_fence))) AS r
+                WHERE p_credentials IS NULL OR r.credential = ANY (p_credentials)
             LOOP
                 IF v_c.calls > 0 AND (v_credential IS NULL OR (v_c.calls, v_c.background_calls) > (v_most, v_background)) THEN
                     v_credential := v_c.credential;
                     v_most := v_c.calls;
                     v_background := v_c.background_calls;
+                    v_probe := v_c.probe;
                     v_units := ARRAY[v_c.units, v_c.background_units];
                 END IF;
                 IF v_c.reason IS NOT NULL AND (v_reason IS NULL OR v_c.wait_seconds < v_wait) THEN
@@ -127,6 +134,9 @@ BEGIN
         RETURN NEXT livewell.limited_answer('wait', v_reason, v_wait);
         RETURN;
     END IF;
+    IF v_probe THEN
+        SELECT c.failing_until INTO v_failing FROM livewell.limiter_credential c WHERE c.limiter = v_limiter.name AND c.name = v_credential;
+    END IF;
     v_rooms := ARRAY[v_room, least(v_room, v_background)];
     v_per_key := least(v_queue.group_limit, v_limiter.per_key);
 
@@ -134,7 +144,8 @@ BEGIN
     FOR v_round IN 1 .. 5 LOOP
         v_full := '{}';
         v_asked := least((v_room - v_used) * (CASE WHEN v_open THEN v_batch_max ELSE 1 END) + 50, 5000);
-        v_seen := livewell.limited_candidates(p_queue, p_empty AND v_round = 1 AND cardinality(v_taken) = 0, v_asked, v_taken);
+        v_seen := livewell.limited_candidates(p_queue, p_empty AND v_round = 1 AND cardinality(v_taken) = 0, v_asked, v_taken,
+                                              CASE WHEN v_probe THEN v_limiter.name END, coalesce(v_failing <= v_now, true));
         EXIT WHEN cardinality(v_seen) = 0;
         FOR v_j IN
             SELECT j.id, j.lane, j.kind, j.call_key, j.unique_key, j.group_key, j.lost, coalesce(b.batch, 1) AS batch,
@@ -185,13 +196,17 @@ BEGIN
         EXIT WHEN v_used >= v_rooms[1] AND NOT v_open OR cardinality(v_taken) >= v_jobs;
     END LOOP;
 
+    IF cardinality(v_taken) = 0 AND v_failing > v_now THEN
+        RETURN NEXT livewell.limited_answer('wait', 'breaker', extract(epoch FROM v_failing - v_now)::float8);
+        RETURN;
+    END IF;
     IF cardinality(v_taken) = 0 THEN
         RETURN NEXT livewell.limited_answer('wait', CASE WHEN cardinality(v_seen) = 0 THEN 'group' ELSE coalesce(v_reason, 'rate') END, v_wait);
         RETURN;
     END IF;
     v_fence := nextval('livewell.fence_seq');
     IF v_credential IS NOT NULL THEN
-        PERFORM livewell.grant_calls(v_limiter, v_credential, v_now, v_used, v_fence + 1);
+        PERFORM livewell.grant_calls(v_limiter, v_credential, v_now, v_used, v_fence + 1, ARRAY(SELECT DISTINCT v_fence + c FROM unnest(v_calls) AS c));
     END IF;
     RETURN QUERY
     UPDATE livewell.job j

@@ -1,5 +1,5 @@
--- End jobs we hold: p_ids succeeded, p_others (a JSON array of {id, fence, outcome, reason, error, delay_seconds}) ended some other way.
--- Of a limited queue also those that succeeded are in p_others, with queue, kind, credential, used (units) and ended (how the call went, see book_calls). What was used is booked
+-- End jobs we hold: p_ids succeeded, p_others (a JSON array of {id, fence, outcome, reason, error, delay_seconds, traceback}) ended some other way.
+-- Of a limited queue also those that succeeded are in p_others, with queue, kind, credential, used (units), ended (how the call went, see book_calls), cause (the word for what went wrong) and fared (how the job's own key did). What was used is booked
 -- even when the job is no longer ours: the call was made. Once per fence; if it was charged by estimate meanwhile, the difference.
 --
 -- Called by: finisher (through exchange_jobs), job.transaction() as its last statement before COMMIT.
@@ -26,6 +26,9 @@ DECLARE
     v_delays    float8[];
     v_used      bigint[];
     v_ends      text[];
+    v_traces    text[];
+    v_causes    text[];
+    v_fared     text[];
     v_owned     bigint[];           -- fences: a worker may hold results of two claims of one job
     v_queues    text[];
     v_batches   bigint[];
@@ -76,16 +79,17 @@ BEGIN
 
     IF p_others IS NOT NULL THEN
         WITH owned AS (
-            SELECT j.id, j.fence, o.outcome, o.reason, o.error, o.delay_seconds, o.used, o.ended
-            FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, outcome text, reason text, error text, delay_seconds float8, used bigint, ended text)
+            SELECT j.id, j.fence, o.outcome, o.reason, o.error, o.delay_seconds, o.used, o.ended, o.traceback, o.cause, o.fared
+            FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, outcome text, reason text, error text, delay_seconds float8, used bigint, ended text, traceback text, cause text, fared text)
             -- Locked above. OFFSET 0: by primary key; statistics from when nothing ran say that worker = p_worker finds next to nothing, and then the whole table is read (257 ms for 200 jobs).
             CROSS JOIN LATERAL (SELECT b.id, b.fence, b.worker FROM livewell.job b WHERE b.id = o.id OFFSET 0) j
             WHERE j.fence = o.fence AND j.worker = p_worker
             ORDER BY j.id
         )
-        SELECT array_agg(w.id), array_agg(w.fence), array_agg(w.outcome), array_agg(w.reason), array_agg(w.error), array_agg(w.delay_seconds), array_agg(w.used), array_agg(w.ended)
-        INTO v_ids, v_owned, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends FROM owned w;
-        PERFORM livewell.settle_jobs(v_ids, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends);
+        SELECT array_agg(w.id), array_agg(w.fence), array_agg(w.outcome), array_agg(w.reason), array_agg(w.error), array_agg(w.delay_seconds), array_agg(w.used), array_agg(w.ended),
+               array_agg(w.traceback), array_agg(w.cause), array_agg(w.fared)
+        INTO v_ids, v_owned, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends, v_traces, v_causes, v_fared FROM owned w;
+        PERFORM livewell.settle_jobs(v_ids, v_outcomes, v_reasons, v_errors, v_delays, v_used, v_ends, v_traces, v_causes, v_fared);
         PERFORM livewell.charge_jobs(array_agg(o.queue ORDER BY o.fence), array_agg(o.credential ORDER BY o.fence), array_agg(o.fence ORDER BY o.fence),
                                      array_agg(o.kind ORDER BY o.fence), array_agg(0::bigint ORDER BY o.fence), array_agg(o.used ORDER BY o.fence))
         FROM jsonb_to_recordset(p_others) AS o (id bigint, fence bigint, queue text, kind text, credential text, used bigint)

@@ -1,7 +1,7 @@
 -- Every credential of every limiter: what it may still do, what it has used, and what it waits for.
 --
 -- Called by: CLI `queues limiters`. In queue, not in limits: what is reserved is known from what runs.
--- Index:     job_limited_idx, limiter_grant_idx, limiter_usage_pkey.
+-- Index:     job_limited_idx, limiter_grant_idx, limiter_flight_idx, limiter_usage_pkey.
 CREATE OR REPLACE FUNCTION livewell.list_limiters()
 RETURNS TABLE (name text, credential text, active boolean, rate_calls integer, rate_seconds float8, spent bigint, budget_unit text, budget_units bigint, used bigint, reserved bigint,
                running bigint, concurrency integer, breaker text, calls_now integer, reason text, wait_seconds float8, queues text[])
@@ -23,8 +23,10 @@ BEGIN
             FROM livewell.job j WHERE j.queue = ANY (v_queues) AND j.credential IS NOT NULL GROUP BY j.credential
         )
         SELECT v_limiter.name, c.name, c.active, least(v_limiter.rate_calls, c.learnt_calls), v_limiter.rate_seconds,
-               (SELECT coalesce(sum(g.calls), 0)::bigint FROM livewell.limiter_grant g
-                WHERE g.limiter = v_limiter.name AND g.credential = c.name AND g.at > v_now - v_limiter.rate_seconds * interval '1 second'),
+               (SELECT coalesce(sum(x.calls), 0)::bigint FROM (
+                    SELECT g.calls FROM livewell.limiter_grant g WHERE g.limiter = v_limiter.name AND g.credential = c.name AND g.at > v_now - v_limiter.rate_seconds * interval '1 second'
+                    UNION ALL
+                    SELECT f.calls FROM livewell.limiter_flight f WHERE f.limiter = v_limiter.name AND f.credential = c.name AND f.at > v_now - v_limiter.rate_seconds * interval '1 second') x),
                v_limiter.budget_unit, v_limiter.budget_units,
                (SELECT coalesce(sum(u.units), 0)::bigint FROM livewell.limiter_usage u
                 WHERE u.limiter = v_limiter.name AND u.credential = c.name AND v_limiter.budget_units IS NOT NULL AND u.since >= livewell.budget_since(v_limiter, v_now)),

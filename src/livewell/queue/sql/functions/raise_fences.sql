@@ -15,6 +15,7 @@ SET search_path = ''
 AS $$
 DECLARE
     c_blocks CONSTANT bigint := 16777216;
+    v_now pg_catalog.timestamptz;
     v_timeline bigint := ('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::bigint;
 BEGIN
     PERFORM pg_catalog.pg_advisory_xact_lock(7091316);     -- one raises; the others wait for it and find it done
@@ -25,6 +26,8 @@ BEGIN
     PERFORM pg_catalog.setval('livewell.job_id_seq', pg_catalog.nextval('livewell.job_id_seq') + 64 * c_blocks);
     PERFORM pg_catalog.setval('livewell.worker_id_seq', pg_catalog.nextval('livewell.worker_id_seq') + c_blocks);
     PERFORM pg_catalog.nextval('livewell.failover_seq');
+    v_now := livewell.now();
+    PERFORM pg_catalog.setval('livewell.promoted_seq', (extract(epoch FROM v_now) * 1000)::bigint);
     PERFORM pg_catalog.setval('livewell.timeline_seq', v_timeline);        -- last: whoever sees it may go on
     RETURN true;
 END

@@ -18,9 +18,9 @@ BEGIN
         WHERE (p_ids IS NULL OR d.id = ANY (p_ids)) AND (p_queue IS NULL OR d.queue = p_queue) AND (p_kind IS NULL OR d.kind = p_kind)
         ORDER BY d.queue, d.unique_key, d.id LIMIT p_limit FOR UPDATE SKIP LOCKED);
     WITH born AS (
-        INSERT INTO livewell.job (id, rank, batch_id, run_at, created_at, state, max_attempts, priority, lane, queue, kind, unique_key, group_key, call_key, payload, last_error, trace, units)
+        INSERT INTO livewell.job (id, rank, batch_id, run_at, created_at, state, max_attempts, priority, lane, queue, kind, unique_key, group_key, call_key, payload, last_error, last_traceback, trace, units)
         SELECT d.id, (extract(epoch FROM v_now) * 1000)::bigint - d.priority * 60000, d.batch_id, v_now, d.created_at, 'ready', d.max_attempts, d.priority, d.lane,
-               d.queue, d.kind, d.unique_key, d.group_key, d.call_key, d.payload, d.error, d.trace, d.units
+               d.queue, d.kind, d.unique_key, d.group_key, d.call_key, d.payload, d.error, d.traceback, d.trace, d.units
         FROM livewell.dead_job d WHERE d.id = ANY (v_picked)
         ORDER BY d.queue, d.unique_key, d.id
         ON CONFLICT DO NOTHING

@@ -7,11 +7,12 @@
 --               released   not the job's fault (deadlock, shutdown, no handler here): the attempt is given back
 --               lost       its worker died: the attempt is given back, the loss is counted
 --               succeeded  ended well, in a queue whose limiter wants to know more
--- p_used and p_ends: what the worker measured, see charge_jobs. What was never started (reconcile_jobs says so with 0) used nothing.
+-- p_used, p_ends, p_causes and p_fared: what the worker measured, see charge_jobs; a job that does not say how its key fared fared as its call. What was never started (reconcile_jobs says so with 0) used nothing.
 -- What waits: a job held behind a key stays held while this one is tried again; a freed place in a group goes to the next.
 -- No `id = ANY (p_ids)` beside the joins: with the statistics of an empty table the array was searched anew for every row (5,000 jobs: 4 s instead of 0.1 s).
 -- A cancel that was asked for meanwhile wins over every way of running again.
-CREATE OR REPLACE FUNCTION livewell.settle_jobs(p_ids bigint[], p_outcomes text[], p_reasons text[], p_errors text[], p_delays float8[], p_used bigint[] DEFAULT NULL, p_ends text[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION livewell.settle_jobs(p_ids bigint[], p_outcomes text[], p_reasons text[], p_errors text[], p_delays float8[], p_used bigint[] DEFAULT NULL, p_ends text[] DEFAULT NULL,
+                                                p_tracebacks text[] DEFAULT NULL, p_causes text[] DEFAULT NULL, p_fared text[] DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
@@ -25,15 +26,17 @@ DECLARE
 BEGIN
     PERFORM livewell.charge_jobs(
         array_agg(j.queue ORDER BY j.id), array_agg(j.credential ORDER BY j.id), array_agg(j.fence ORDER BY j.id), array_agg(j.kind ORDER BY j.id),
-        array_agg(j.reserved_units ORDER BY j.id), array_agg(g.used ORDER BY j.id), array_agg(g.ended ORDER BY j.id))
-    FROM unnest(p_ids, p_used, p_ends) AS g (id, used, ended) CROSS JOIN LATERAL (SELECT b.* FROM livewell.job b WHERE b.id = g.id OFFSET 0) j      -- by primary key: else every running job of a limited queue is read
+        array_agg(j.reserved_units ORDER BY j.id), array_agg(g.used ORDER BY j.id), array_agg(g.ended ORDER BY j.id),
+        array_agg(g.cause ORDER BY j.id), array_agg(coalesce(j.call_fence, j.fence) ORDER BY j.id), array_agg(coalesce(j.group_key, j.unique_key, j.id::text) ORDER BY j.id),
+        array_agg(coalesce(g.fared, g.ended) ORDER BY j.id))
+    FROM unnest(p_ids, p_used, p_ends, p_causes, p_fared) AS g (id, used, ended, cause, fared) CROSS JOIN LATERAL (SELECT b.* FROM livewell.job b WHERE b.id = g.id OFFSET 0) j      -- by primary key: else every running job of a limited queue is read
     WHERE j.credential IS NOT NULL
     HAVING count(*) > 0;
 
     WITH given AS (
-        SELECT * FROM unnest(p_ids, p_outcomes, p_reasons, p_errors, p_delays) AS g (id, outcome, reason, error, delay_seconds)
+        SELECT * FROM unnest(p_ids, p_outcomes, p_reasons, p_errors, p_delays, p_tracebacks) AS g (id, outcome, reason, error, delay_seconds, traceback)
     ), fate AS MATERIALIZED (
-        SELECT j.id, j.queue, j.group_key, j.state, g.outcome, left(g.error, 4000) AS error,
+        SELECT j.id, j.queue, j.group_key, j.state, g.outcome, left(g.error, 4000) AS error, left(g.traceback, 8192) AS traceback,
                CASE
                    WHEN g.outcome = 'succeeded' THEN 'succeeded'
                    WHEN g.outcome = 'cancelled' OR j.cancel_requested AND g.outcome <> 'refused' THEN 'cancelled'
@@ -59,7 +62,8 @@ BEGIN
             worker = NULL, credential = NULL, call_fence = NULL, reserved_units = NULL, started_at = NULL, deadline_at = NULL, progress = 0, progress_note = NULL,
             attempt = CASE WHEN f.outcome IN ('released', 'lost') THEN greatest(j.attempt - 1, 0) ELSE j.attempt END,
             lost = CASE WHEN f.outcome = 'lost' THEN j.lost + 1 ELSE j.lost END,
-            last_error = coalesce(f.error, j.last_error)
+            last_error = coalesce(f.error, j.last_error),
+            last_traceback = CASE WHEN f.error IS NULL THEN j.last_traceback ELSE f.traceback END     -- never an old one beside a newer error
         FROM fate f WHERE f.id = j.id AND f.fate = 'again'
         RETURNING j.queue, j.group_key, f.state
     ), freed AS (
@@ -67,11 +71,12 @@ BEGIN
     ), gone AS (
         DELETE FROM livewell.job j USING fate f
         WHERE f.id = j.id AND f.fate <> 'again'
-        RETURNING j.*, f.fate, f.reason, f.error, f.outcome
+        RETURNING j.*, f.fate, f.reason, f.error, f.outcome, f.traceback
     ), buried AS (
-        INSERT INTO livewell.dead_job (id, batch_id, created_at, died_at, attempt, max_attempts, lost, priority, lane, queue, kind, unique_key, group_key, call_key, reason, payload, error, trace, units)
+        INSERT INTO livewell.dead_job (id, batch_id, created_at, died_at, attempt, max_attempts, lost, priority, lane, queue, kind, unique_key, group_key, call_key, reason, payload, error, traceback, trace, units)
         SELECT g.id, g.batch_id, g.created_at, v_now, g.attempt, g.max_attempts, g.lost + (g.outcome = 'lost')::integer, g.priority, g.lane, g.queue, g.kind,
-               g.unique_key, g.group_key, g.call_key, g.reason, g.payload, coalesce(g.error, g.last_error), g.trace, g.units
+               g.unique_key, g.group_key, g.call_key, g.reason, g.payload, coalesce(g.error, g.last_error),
+               CASE WHEN g.error IS NULL THEN g.last_traceback ELSE g.traceback END, g.trace, g.units
         FROM gone g WHERE g.fate = 'dead'
     ), past AS (
         INSERT INTO livewell.job_history (id, fence, worker, created_at, started_at, finished_at, attempt, outcome, queue, kind, note)

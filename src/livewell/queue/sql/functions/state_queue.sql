@@ -58,7 +58,7 @@ BEGIN
             SELECT a.id, a.run_at FROM livewell.job a WHERE a.queue = q.name AND a.lane = 0 AND a.state = 'ready' AND a.lost = 0 ORDER BY a.rank, a.id LIMIT 1) f ON true) h ON true;
 
     SELECT coalesce(jsonb_agg(jsonb_build_object(
-               'id', w.id, 'name', w.name, 'version', w.version, 'queues', w.queues, 'slots', w.slots, 'started_at', w.started_at,
+               'id', w.id, 'name', w.name, 'version', w.version, 'queues', w.queues, 'lacks', w.lacks, 'slots', w.slots, 'started_at', w.started_at,
                'holds', (SELECT coalesce(sum((r ->> 2)::bigint), 0) FROM jsonb_array_elements(v_running) AS r WHERE (r ->> 1)::bigint = w.id),
                'renewed_seconds', extract(epoch FROM v_now - w.renewed_at)::float8, 'lease_left_seconds', extract(epoch FROM w.expires_at - v_now)::float8) ORDER BY w.id), '[]')
     INTO v_workers FROM (SELECT * FROM livewell.worker o ORDER BY o.id LIMIT 1000) w;

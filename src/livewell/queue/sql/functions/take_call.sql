@@ -40,7 +40,7 @@ BEGIN
             permit_seconds := CASE WHEN v_limiter.rate_calls IS NOT NULL THEN v_limiter.permit_seconds + greatest(extract(epoch FROM v_now - v_begun), 0) END;
             wait_seconds := NULL;
             reason := NULL;
-            PERFORM livewell.grant_calls(v_limiter, credential, v_now, 1, NULL);
+            PERFORM livewell.grant_calls(v_limiter, credential, v_now, 1, NULL, ARRAY[fence]);
         END IF;
     END LOOP;
     RETURN NEXT;

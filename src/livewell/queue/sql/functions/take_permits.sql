@@ -2,8 +2,9 @@
 --
 -- Called by: job.permit(n).
 -- The job's row is locked before the limiter's, as whoever ends the job does: the other way round the two deadlock.
+-- p_answered: every call that the job has made so far was answered; they need not be counted as in flight any longer. Not said, they are until the job ends, or until they can no longer arrive.
 -- Answer:    granted; or wait, with why and for how long; fenced, if the job is not ours any more; or refused, if so many can never be had at once.
-CREATE OR REPLACE FUNCTION livewell.take_permits(p_worker bigint, p_id bigint, p_fence bigint, p_calls integer)
+CREATE OR REPLACE FUNCTION livewell.take_permits(p_worker bigint, p_id bigint, p_fence bigint, p_calls integer, p_answered boolean DEFAULT false)
 RETURNS TABLE (answer text, reason text, wait_seconds float8, permit_seconds float8, calls_max integer)
 LANGUAGE plpgsql
 SET search_path = ''
@@ -43,6 +44,9 @@ BEGIN
         RETURN QUERY SELECT 'refused', 'rate', NULL::float8, NULL::float8, v_most;
         RETURN;
     END IF;
+    IF p_answered THEN
+        PERFORM livewell.end_calls(v_limiter.name, v_job.credential, ARRAY[v_job.call_fence], ARRAY[true]);
+    END IF;
     v_running := ARRAY(SELECT q.name FROM livewell.queue q WHERE q.limiter = v_limiter.name);
     SELECT coalesce(jsonb_object_agg(r.credential, r.units), '{}') INTO v_reserved FROM (
         SELECT j.credential, sum(j.reserved_units) AS units FROM livewell.job j WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL GROUP BY j.credential) r;
@@ -56,7 +60,7 @@ BEGIN
         RETURN QUERY SELECT 'wait', v_room.reason, v_room.wait_seconds, NULL::float8, NULL::integer;
         RETURN;
     END IF;
-    PERFORM livewell.grant_calls(v_limiter, v_job.credential, v_now, p_calls, NULL);
+    PERFORM livewell.grant_calls(v_limiter, v_job.credential, v_now, p_calls, NULL, ARRAY[v_job.call_fence]);
     IF v_limiter.budget_units IS NOT NULL THEN
         UPDATE livewell.job j SET reserved_units = coalesce(j.reserved_units, 0) + CASE v_limiter.budget_unit WHEN 'calls' THEN p_calls ELSE ceil(v_estimate)::bigint * p_calls END
         WHERE j.id = p_id AND j.fence = p_fence AND j.worker = p_worker;

@@ -6,10 +6,10 @@
 --                delayed                                                   until its time
 --                held_key, held_group                                      behind job other_id; its group runs n of limit
 --                paused                                                    the queue, since
---                no_worker, no_task                                        nobody works the queue; somebody does, but none of them has the task
+--                no_worker, no_task, no_credential                         nobody works the queue; somebody does, but none of them has the task, or a credential of its limiter
 --                suspect                                                   it was lost with a worker and waits for an empty one
 --                queue_limit, concurrency, key_limit                       n run, of so many: in the queue, under the limiter, with its key under the limiter
---                rate, budget, breaker, probe, upstream                    what the limiter says, for the credential that is free first
+--                rate, budget, breaker, probe, upstream, restart           what the limiter says, for the credential that is free first
 --                behind                                                    n others of its queue go first
 --                next                                                      nothing: a worker should take it within its poll interval
 -- It looks at what a claim would look at, without locks: the answer is about this moment.
@@ -68,6 +68,12 @@ BEGIN
     END IF;
     IF NOT EXISTS (SELECT FROM livewell.worker w WHERE livewell.works_queue(w.queues, v_job.queue) AND v_job.kind = ANY (w.kinds) AND w.expires_at > v_now) THEN
         RETURN QUERY SELECT 'no_task', NULL::bigint, NULL::bigint, NULL::bigint, v_job.kind, NULL::timestamptz, NULL::float8;
+        RETURN;
+    END IF;
+    IF v_limiter.name IS NOT NULL AND NOT EXISTS (
+        SELECT FROM livewell.worker w JOIN livewell.limiter_credential c ON c.limiter = v_limiter.name AND c.active AND v_limiter.name || ' ' || c.name <> ALL (w.lacks)
+        WHERE livewell.works_queue(w.queues, v_job.queue) AND v_job.kind = ANY (w.kinds) AND w.expires_at > v_now) THEN
+        RETURN QUERY SELECT 'no_credential', NULL::bigint, NULL::bigint, NULL::bigint, v_limiter.name, NULL::timestamptz, NULL::float8;
         RETURN;
     END IF;
     IF v_job.group_key IS NOT NULL THEN

@@ -1,6 +1,6 @@
 -- Which keys changed in any way that is shown, since the caller last looked: their names and status_version, nothing else. One row; its lists are in the order of status_at, type, key.
 --
--- Called by: the hub (refresh/push.py), at every wake-up. It drops what it knows by status_version and reads what somebody here follows with read_states.
+-- Called by: the hub (refresh/push.py), at every wake-up. It drops what it knows by status_version and reads what somebody here follows with read_readings.
 -- p_cursor:    the `at` of the call before; NULL: now. p_back: seconds before it that are looked at again: status_at is read before the commit, so a slow store becomes visible behind the cursor (T4).
 -- p_after_…:   the last of the page before, when that was full; NULL for the first page.
 -- If the clock was set back, it is looked at again from there.

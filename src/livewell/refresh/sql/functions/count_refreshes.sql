@@ -10,7 +10,7 @@ SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 AS $$
 DECLARE
-    c_quiet CONSTANT text[] := '{stored,corrected,unchanged,missing,type_changed,singly,forgotten,fenced}';
+    c_quiet CONSTANT text[] := '{stored,corrected,unchanged,missing,type_changed,singly,unproven,forgotten,fenced}';
 BEGIN
     INSERT INTO livewell.refresh_count AS c (hour, data_type, outcome, n, wire_bytes, decoded_bytes)
     SELECT date_trunc('hour', p_now, 'UTC'), g.type, left(g.outcome, 40), count(*), coalesce(sum(g.wire), 0), coalesce(sum(g.decoded), 0)

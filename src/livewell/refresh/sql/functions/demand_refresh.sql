@@ -35,7 +35,7 @@ BEGIN
     END IF;
     -- As dispatch does: out of sight for two minutes, in which the job decides; a key that dispatch is to come to is due now.
     UPDATE livewell.ledger l
-    SET demanded_at = v_now, wanted_at = v_now, due_at = CASE v_demand WHEN 'due' THEN v_now ELSE v_now + interval '2 minutes' END
+    SET demanded_at = v_now, wanted_at = v_now, due_at = CASE v_demand WHEN 'due' THEN v_now ELSE v_now + interval '2 minutes' END, demand_class = CASE l.demand_class WHEN 0 THEN 1 ELSE l.demand_class END
     WHERE l.data_type = p_type.name AND l.key = p_key;
     RETURN v_demand;
 END

@@ -3,21 +3,23 @@
 -- Called by: refresh/dispatcher.py, by the holder of the singleton refresh.due: when nudged, when something becomes due, and every second.
 -- Cost:      100,000 sessions, 300,000 subscriptions, 50,000 keys, one of them with 100,000 viewers, 500 due: 26 ms under a rate of 300 a minute, of which counting viewers is 16; 68 ms when all 500
 --            become jobs. The same with ten times the keys (measured on two busy cores: a sum over a million rows took 137 ms there).
--- Index:     ledger_due_idx, ledger_pkey, subscription_key_idx, viewer_session_pkey, job_unique_key_idx, dead_job_refresh_idx.
+-- Index:     ledger_class_idx, ledger_due_idx, ledger_pkey, subscription_key_idx, viewer_session_pkey, job_unique_key_idx, dead_job_refresh_idx.
 -- Answer:    dispatched; blocked (reason, wait_seconds); paused; unknown; not_holder, if the term is not ours any more: nothing was done. wait_seconds: when it is worth looking again.
 --
--- Order (X2): score = viewers · (seconds waited + 10), lane 0 before lane 1; the highest goes. Under overload a key with v viewers is refreshed about v times as often as one with one viewer, and
--- nothing waits for ever. The bound: with C calls a second, D keys due and V their viewers in all (at most 1,000 counted for a key), a key with v viewers waits no longer than
---     2 · (D + 2 · V / v) / C seconds.
--- Proof: let it wait W. In the second half its score is at least v · W/2, so a key j that goes before it has waited at least v·W/(2·v_j) - 10 s since it was last refreshed. If v_j is at most
--- v·W/40 that is at least v·W/(4·v_j), so j goes at most 1 + 2·v_j/v times in that half; if v_j is more, j goes at most once in its time to live, W/(2·ttl) < 2·v_j/v times for a time to live of ten
--- seconds or more. All together at most D + 2·V/v calls in W/2 seconds, and C·W/2 were made. (Of what is in the page of due_candidates: all that is due, up to p_oldest.)
+-- Order (X2): score = viewers · (seconds waited + 10), lane 0 before lane 1; the highest goes, of everything that is due. Under overload a key with v viewers is refreshed about v times as often as
+-- one with one viewer, and nothing waits for ever. due_candidates gives a page of twice what can go; up to that many are due the order is exact, beyond it whatever goes has more than half the score of
+-- whatever stays. The bound: with C calls a second, D keys due and V their viewers in all (at most 1,000 counted for a key), a key with v viewers waits no longer than
+--     2 · (D + 4 · V / v) / C seconds      (2 · V / v, where the page holds all that is due).
+-- Proof: let it wait W. In the second half its score is at least v · W/2, so a key j that goes before it has a score above v · W/4: it has waited at least v·W/(4·v_j) - 10 s since it was last
+-- refreshed. If v_j is at most v·W/80 that is at least v·W/(8·v_j), so j goes at most 1 + 4·v_j/v times in that half; if v_j is more, j goes at most once in its time to live, W/(2·ttl) < 4·v_j/v times
+-- for a time to live of ten seconds or more. All together at most D + 4·V/v calls in W/2 seconds, and C·W/2 were made.
+-- (v as its class says. A class that is too high costs a place in one page, in which it is corrected; one that is too low is corrected by recount_viewers, within keys / 250 seconds.)
 -- Why 10 seconds: what many watch is served soon after it goes stale, without asking those who wait much longer for it. tests/model/test_refresh_fairness.py, 10,000 keys, 167 calls a second wanted and 10
 -- had: with 0.1 s 33 % of viewers see fresh and the longest wait is 1,590 s; with 10 s 42 % and 1,730 s; "most viewers first" 62 %, and 9,400 keys are never refreshed.
--- Why a page of 2,000 keys at most: with 10,000 due a page of 5,000 cost 2.3 times as much and the share of viewers who see fresh was the same.
 --
 -- Contracts: 8, the lane is decided here: a scheduled type or a prefetched key is never lane 0. 12, every page is bounded. 4, a type that cannot be served (paused, parked, no queue, no worker for its pool, broken rule)
 -- is set aside and changes nothing for the others.
+-- Half open, what is queued is the probe (R13): a key that is not failing and had data, so that nobody's bad key keeps the others waiting; keys that are failing only if there is no other, from failing_until on.
 -- due_at of what was dispatched is now + 2 minutes: however the job ends, or if it is lost, the key comes back; the unique key prevents a second job (R8).
 -- NO KEY UPDATE for what is dispatched, so that a key with thousands of subscribers a second, whose row is always share-locked by some, is not skipped for ever; only parking takes FOR UPDATE.
 CREATE OR REPLACE FUNCTION livewell.dispatch_due(p_name text, p_fence bigint, p_upstream text, p_page integer DEFAULT 1000, p_oldest integer DEFAULT 1500, p_newest integer DEFAULT 250)
@@ -36,10 +38,14 @@ DECLARE
     v_now       timestamptz;
     v_upstream  livewell.upstream;
     v_room      record;
+    v_size      integer;                -- of the page: twice what can go, as some of it turns out to be fresh, failing or watched by nobody
     v_page      record;                 -- the candidates, as arrays
+    v_probes    boolean[];              -- half open: which of them may be the probe
     v_c         record;
     v_used      integer := 0;           -- calls so far
-    v_units     bigint := 0;
+    v_units     bigint := 0;            -- of the budget, so far
+    v_by_call   boolean;                -- the budget counts calls
+    v_unit      bigint;
     v_open      text[] := '{}';         -- batch types with a call that is not full, its number, and its free places
     v_call      integer[] := '{}';
     v_free      integer[] := '{}';
@@ -87,16 +93,22 @@ BEGIN
     END IF;
 
     answer := 'dispatched';
+    v_by_call := coalesce((SELECT l.budget_unit = 'calls' FROM livewell.limiter l WHERE l.name = p_upstream), false);
+    v_size := least(p_oldest, greatest(2 * v_room.calls * (SELECT max(t.keys_max) FROM livewell.data_type t WHERE t.upstream = p_upstream), p_newest));
     SELECT array_agg(c.data_type) AS types, array_agg(c.key) AS keys, array_agg(c.due_at) AS dues, array_agg(c.viewers) AS viewers, array_agg(c.wanted_at) AS wanted
-    INTO v_page FROM livewell.due_candidates(p_upstream, v_now, p_oldest, p_newest, v_room.calls) AS c;
+    INTO v_page FROM livewell.due_candidates(p_upstream, v_now, v_size, p_newest, v_room.calls) AS c;
     due := coalesce(cardinality(v_page.keys), 0);
+    v_probes := livewell.may_probe(p_upstream, v_page.types, v_page.keys, v_page.viewers, v_now);
     FOR v_c IN
-        SELECT g.name, g.key, t.keys_max, t.size_estimate, CASE WHEN t.strategy = 'scheduled' OR g.viewers = 0 THEN 1 ELSE 0 END AS lane,
+        WITH types AS MATERIALIZED (
+            SELECT t.*, livewell.expected_size(t.upstream, t.name, t.size_estimate) AS size FROM livewell.data_type t WHERE t.name = ANY (v_page.types)
+        )
+        SELECT g.name, g.key, t.keys_max, t.size, CASE WHEN t.strategy = 'scheduled' OR g.viewers = 0 THEN 1 ELSE 0 END AS lane,
                t.name IS NOT NULL AND t.paused_at IS NULL AND t.parked_reason IS NULL AND q.name IS NOT NULL AS can, q.name = ANY (v_room.stalled) AS stalled
-        FROM unnest(v_page.types, v_page.keys, v_page.dues, v_page.viewers, v_page.wanted) AS g (name, key, due_at, viewers, wanted_at)
-        LEFT JOIN livewell.data_type t ON t.name = g.name
+        FROM unnest(v_page.types, v_page.keys, v_page.dues, v_page.viewers, v_page.wanted) WITH ORDINALITY AS g (name, key, due_at, viewers, wanted_at, place)
+        LEFT JOIN types t ON t.name = g.name
         LEFT JOIN livewell.queue q ON q.name = 'refresh.' || t.upstream || coalesce('.' || t.pool, '')
-        WHERE g.viewers > 0 OR t.prefetch AND g.wanted_at > v_now - interval '1 day'
+        WHERE (g.viewers > 0 OR t.prefetch AND g.wanted_at > v_now - interval '1 day') AND coalesce(v_probes[g.place], true)
         ORDER BY 5, g.viewers * (extract(epoch FROM v_now - g.due_at) + 10) DESC, g.due_at
     LOOP
         IF NOT v_c.can OR v_c.stalled THEN
@@ -106,7 +118,8 @@ BEGIN
             CONTINUE;
         END IF;
         v_place := CASE WHEN v_c.keys_max > 1 THEN array_position(v_open, v_c.name || v_c.lane) END;
-        IF v_units + v_c.size_estimate > (CASE v_c.lane WHEN 0 THEN v_room.units ELSE v_room.background_units END) THEN
+        v_unit := CASE WHEN NOT v_by_call THEN v_c.size WHEN v_free[v_place] > 0 THEN 0 ELSE 1 END;
+        IF v_units + v_unit > (CASE v_c.lane WHEN 0 THEN v_room.units ELSE v_room.background_units END) THEN
             v_left := v_left + 1;
             reason := 'budget';
             CONTINUE;
@@ -128,7 +141,7 @@ BEGIN
         IF v_place IS NOT NULL THEN
             v_free[v_place] := v_free[v_place] - 1;
         END IF;
-        v_units := v_units + v_c.size_estimate;
+        v_units := v_units + v_unit;
         v_types := v_types || v_c.name;
         v_keys := v_keys || v_c.key;
         v_lanes := v_lanes || v_c.lane;
@@ -169,7 +182,7 @@ BEGIN
     IF v_left > 0 THEN
         reason := coalesce(reason, 'rate');
         wait_seconds := coalesce(wait_seconds, 1);
-    ELSIF due >= p_oldest THEN
+    ELSIF due >= least(v_size, p_newest) THEN
         wait_seconds := 0.02;
     ELSE
         SELECT extract(epoch FROM l.due_at - v_now) INTO wait_seconds FROM livewell.ledger l WHERE l.upstream = p_upstream AND l.due_at > v_now ORDER BY l.due_at LIMIT 1;

@@ -2,9 +2,10 @@
 --
 -- Called by: refresh/dispatcher.py, by the holder of the singleton, while the answer is walking.
 -- p_next:    when the type is due after this walk, computed from its cron expression and the database's clock.
--- Index:     universe_pkey, ledger_pkey.
+-- Index:     universe_pkey, ledger_pkey, job_unique_key_idx.
 -- Answer:    not_due; walking (look again after wait_seconds: so many may wait and no more); walked; blocked; not_holder; unknown.
--- Never types × keys (contract 9): at most p_most jobs of lane 1 wait, whatever the universe holds. The cursor is a column: a restart goes on where it was.
+-- Never types × keys (contract 9): at most p_most jobs of lane 1 wait in the type's queue, whatever the universe holds. Jobs are counted, not calls (a call of a batch type has up to 1,000), and also those
+-- that wait for their next attempt. Of its own queue alone: a pool that nobody serves must not stop the walks of the others. The cursor is a column: a restart goes on where it was.
 -- Always lane 1 (contract 8), and within what the rate and the budget leave for the background.
 -- A key that is backed off, or was checked after the walk was due, is passed over.
 -- Each walk is a run of the schedule walk.<type>; where somebody has paused that schedule, it is blocked.
@@ -23,7 +24,8 @@ DECLARE
     v_now       timestamptz;
     v_type      livewell.data_type;
     v_room      record;
-    v_limit     integer;
+    v_limit     bigint;
+    v_queue     text;
     v_keys      text[];
     v_wanted    text[];
 BEGIN
@@ -53,9 +55,12 @@ BEGIN
     END IF;
     SELECT * INTO v_room FROM livewell.dispatch_room(v_type.upstream, v_now, p_most);
     -- What may wait is bounded; how fast it goes is the claim's to decide.
-    v_limit := least(p_most, 1000) - v_room.background_waiting;
+    v_queue := 'refresh.' || v_type.upstream || coalesce('.' || v_type.pool, '');
+    v_limit := least(p_most, 1000) - (
+        SELECT count(*) FROM livewell.job j WHERE j.queue = v_queue AND j.unique_key IS NOT NULL AND j.held_by IS DISTINCT FROM 'k' AND j.state <> 'running' AND j.lane = 1);
     IF v_room.background_units IS NOT NULL THEN
-        v_limit := least(v_limit, v_room.background_units / v_type.size_estimate);
+        v_limit := least(v_limit, CASE WHEN (SELECT l.budget_unit FROM livewell.limiter l WHERE l.name = v_type.upstream) = 'calls' THEN v_room.background_units * v_type.keys_max
+                                       ELSE v_room.background_units / livewell.expected_size(v_type.upstream, p_type, v_type.size_estimate) END);
     END IF;
     IF v_limit <= 0 OR v_room.calls = 0 AND v_room.reason IN ('breaker', 'upstream', 'probe', 'budget') THEN
         answer := 'blocked';

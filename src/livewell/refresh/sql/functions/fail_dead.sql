@@ -24,7 +24,7 @@ BEGIN
     UPDATE livewell.ledger l
     SET failures = l.failures + 1, failing_since = coalesce(l.failing_since, d.died_at), retry_at = d.died_at + least(60 * 2 ^ least(l.failures, 20), 21600) * interval '1 second',
         due_at = greatest(p_now, d.died_at + least(60 * 2 ^ least(l.failures, 20), 21600) * interval '1 second'),
-        reason = coalesce(CASE WHEN l.failing_since IS NOT NULL THEN l.reason END, 'transient'), error = left(coalesce(d.error, d.reason), 300),
+        reason = coalesce(CASE WHEN l.failing_since IS NOT NULL THEN l.reason END, 'transient'), error = left(coalesce(d.error, d.reason), 300), tries = greatest(l.tries, 1), tried_at = greatest(l.tried_at, d.died_at),
         status_version = l.status_version + 1, status_at = p_now
     FROM unnest(p_types, p_keys) AS g (name, key)
     CROSS JOIN LATERAL (

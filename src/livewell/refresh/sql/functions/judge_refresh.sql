@@ -1,11 +1,11 @@
--- What an answer means for what is stored: stored, corrected, unchanged, older, missing, type_changed, forgotten, or the reason for which it is refused.
+-- What an answer means for what is stored: stored, corrected, unchanged, older, missing, type_changed, forgotten, singly, unproven, or the reason for which it is refused.
 --
 -- Called by: store_refreshes, the key's ledger row locked and read after that.
 -- p_pinned:    the type's version that the job was made for. The definition that the answer was read with must be the same one, and both must still be in force.
 -- older:       the source's own time is before what is stored: refused, whoever brings it (GU1). Upstreams bounce between replicas.
 -- corrected:   the same source time and other content: stored, and counted, for dates do not move when figures are corrected (R14).
 -- missing:     the upstream knows no such key, and never did; of a key that had data the same answer is a failure of the upstream (empty).
--- forgotten:   "not modified", but since what we have not stored: asked again, without the condition.
+-- forgotten:   "not modified", but since what we have not stored; or the tail of a history that is not what is stored: asked again, without the condition.
 CREATE OR REPLACE FUNCTION livewell.judge_refresh(p_type livewell.data_type, p_ledger livewell.ledger, p_pinned bigint, p_result jsonb)
 RETURNS text
 LANGUAGE plpgsql
@@ -25,7 +25,7 @@ BEGIN
     ELSIF v_outcome = 'same' THEN
         RETURN CASE WHEN v_same THEN 'unchanged' ELSE 'forgotten' END;
     ELSIF v_outcome <> 'value' THEN
-        RETURN CASE v_outcome WHEN 'singly' THEN 'singly' ELSE coalesce(p_result ->> 'reason', 'transient') END;
+        RETURN CASE WHEN v_outcome IN ('singly', 'unproven', 'forgotten') THEN v_outcome ELSE coalesce(p_result ->> 'reason', 'transient') END;
     END IF;
     IF p_type.has_source_time THEN
         IF v_source IS NULL THEN

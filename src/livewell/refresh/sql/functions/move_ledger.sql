@@ -18,7 +18,7 @@ DECLARE
     v_l         livewell.ledger := p_ledger;
     v_stale     timestamp with time zone;
 BEGIN
-    IF p_judged IN ('type_changed', 'forgotten', 'singly') THEN
+    IF p_judged IN ('type_changed', 'forgotten', 'singly', 'unproven') THEN
         IF p_judged = 'type_changed' THEN
             v_l.due_at := p_now;
         END IF;
@@ -37,6 +37,10 @@ BEGIN
         v_l.reason := NULL;
         v_l.error := NULL;
         v_l.demanded_at := NULL;
+        v_l.tries := 0;
+        v_l.tried_at := NULL;
+        v_l.older_since := NULL;
+        v_l.older_source_at := NULL;
         IF p_judged IN ('stored', 'corrected') THEN
             v_l.version := v_l.version + 1;
             v_l.fetched_at := v_l.checked_at;
@@ -53,7 +57,11 @@ BEGIN
         RETURN v_l;
     END IF;
 
+    v_l.tries := least(v_l.tries + 1, 1000000);
+    v_l.tried_at := p_now;
     IF p_judged = 'older' THEN
+        v_l.older_since := coalesce(p_ledger.older_since, p_now);
+        v_l.older_source_at := (p_result ->> 'source_at')::timestamp with time zone;
         v_stale := livewell.stale_at(p_type, p_ledger);
         v_l.demanded_at := NULL;
         v_l.due_at := livewell.next_due(p_type, v_l, p_now);

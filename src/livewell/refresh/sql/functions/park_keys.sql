@@ -22,7 +22,7 @@ BEGIN
     SELECT array_agg(x.data_type), array_agg(x.key) INTO v_types, v_keys FROM (
         SELECT l.data_type, l.key FROM unnest(p_types, p_keys) AS g (name, key) JOIN livewell.ledger l ON l.data_type = g.name AND l.key = g.key
         WHERE l.due_at <= p_now FOR UPDATE OF l SKIP LOCKED) x;
-    UPDATE livewell.ledger l SET due_at = NULL
+    UPDATE livewell.ledger l SET due_at = NULL, demand_class = 1       -- whoever comes is one
     FROM unnest(v_types, v_keys) AS g (name, key)
     WHERE l.data_type = g.name AND l.key = g.key
       AND NOT (coalesce(l.demanded_at > p_now - interval '1 minute', false) AND coalesce(l.checked_at < l.demanded_at, true))

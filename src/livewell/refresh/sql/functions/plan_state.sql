@@ -6,7 +6,7 @@
 -- groups:    watched keys of one type, alike in time to live (two digits of it) and in viewers (within a fifth). calls: how many calls refresh all of them once. Keys that one call has brought
 --            have one checked_at; with the same time to live they go stale together and come by one call again, so each of m such keys is 1/m of a call.
 --            state: kept; missing (asked again after negative_ttl, and never fresh); failing (backed off); stopped (type or upstream paused or parked: no calls, and stale sooner or later).
--- types:     bytes_per_key and tries as counted in the last day (every answer costs, also one that is refused); until something was counted, by the file. open_share: how much of the next 30 days
+-- types:     bytes_per_key and tries as counted in the last day (every answer costs, also one that is refused); until something was counted, expected_size. open_share: how much of the next 30 days
 --            its exchange is open, where the rule asks for it.
 -- upstreams: what the limiter allows, over all active credentials. used: [hours ago, units] for each hour that still counts for the budget. call_seconds: as measured in the last hour.
 CREATE OR REPLACE FUNCTION livewell.plan_state()
@@ -29,13 +29,8 @@ BEGIN
     WITH types AS MATERIALIZED (
         SELECT t.name, t.upstream, t.strategy, t.ttl, t.negative_ttl, t.keys_max, t.prefetch, t.paused_at IS NOT NULL OR t.parked_reason IS NOT NULL OR u.paused_at IS NOT NULL AS stopped
         FROM livewell.data_type t JOIN livewell.upstream u ON u.name = t.upstream ORDER BY t.name LIMIT c_types_max
-    ), seen AS (
-        -- As count_viewers counts: distinct users with a session seen within five minutes.
-        SELECT DISTINCT b.data_type, b.key, b.user_id
-        FROM (SELECT b.data_type, b.key, b.user_id, b.session_id FROM livewell.subscription b LIMIT c_subscriptions_max) b JOIN livewell.viewer_session s ON s.id = b.session_id
-        WHERE s.seen_at > v_now - interval '5 minutes'
     ), watched AS MATERIALIZED (
-        SELECT s.data_type, s.key, least(count(*), 1000) AS viewers FROM seen s GROUP BY s.data_type, s.key
+        SELECT s.data_type, s.key, s.viewers FROM livewell.watched_keys(c_subscriptions_max) s
     ), wanted AS (
         SELECT w.data_type, w.key, w.viewers FROM watched w
         UNION ALL
@@ -64,12 +59,11 @@ BEGIN
 
     SELECT coalesce(jsonb_agg(jsonb_build_object('type', t.name, 'upstream', t.upstream, 'ttl_seconds', extract(epoch FROM t.ttl)::float8, 'keys_max', t.keys_max, 'strategy', t.strategy,
         'cron', t.cron, 'zone', t.zone, 'stopped', t.paused_at IS NOT NULL OR t.parked_reason IS NOT NULL, 'measured', coalesce(c.good, 0),
-        'bytes_per_key', coalesce(c.bytes / nullif(c.answers, 0), e.units, t.size_estimate)::float8, 'tries', coalesce(c.answers / nullif(c.good, 0), 1)::float8,
+        'bytes_per_key', coalesce(c.bytes / nullif(c.answers, 0), livewell.expected_size(t.upstream, t.name, t.size_estimate))::float8, 'tries', coalesce(c.answers / nullif(c.good, 0), 1)::float8,
         'universe', CASE WHEN t.strategy = 'scheduled' THEN (SELECT count(*) FROM livewell.universe n WHERE n.data_type = t.name AND n.active) ELSE 0 END,
         'open_share', coalesce(o.share, 1)) ORDER BY t.name), '[]')
     INTO v_types
     FROM (SELECT * FROM livewell.data_type d ORDER BY d.name LIMIT c_types_max) t JOIN livewell.upstream u ON u.name = t.upstream
-    LEFT JOIN livewell.limiter_estimate e ON e.limiter = t.upstream AND e.kind = 'livewell.refresh:' || t.name
     LEFT JOIN LATERAL (
         SELECT sum(r.n)::float8 AS answers, sum(r.n) FILTER (WHERE r.outcome IN ('stored', 'corrected', 'unchanged', 'missing', 'older'))::float8 AS good,
                CASE u.counts WHEN 'wire' THEN sum(r.wire_bytes) WHEN 'decoded' THEN sum(r.decoded_bytes) ELSE greatest(sum(r.wire_bytes), sum(r.decoded_bytes)) END::float8 AS bytes
@@ -92,7 +86,10 @@ BEGIN
         SELECT sum(s.ms)::float8 / nullif(sum(s.n), 0) / 1000 AS seconds FROM livewell.stat s
         WHERE s.minute > v_now - interval '1 hour' AND s.kind = 'livewell.refresh' AND (s.queue = 'refresh.' || u.name OR starts_with(s.queue, 'refresh.' || u.name || '.'))) m ON true
     LEFT JOIN LATERAL (
-        SELECT coalesce(sum(g.calls), 0) AS calls FROM livewell.limiter_grant g WHERE g.limiter = u.name AND g.at > v_now - l.rate_seconds * interval '1 second') g ON true
+        SELECT coalesce(sum(x.calls), 0) AS calls FROM (
+            SELECT n.calls FROM livewell.limiter_grant n WHERE n.limiter = u.name AND n.at > v_now - l.rate_seconds * interval '1 second'
+            UNION ALL
+            SELECT f.calls FROM livewell.limiter_flight f WHERE f.limiter = u.name AND f.at > v_now - l.rate_seconds * interval '1 second') x) g ON true
     LEFT JOIN LATERAL (
         SELECT coalesce(jsonb_agg(jsonb_build_array(h.hours, h.units) ORDER BY h.hours DESC), '[]') AS used FROM (
             SELECT floor(extract(epoch FROM date_trunc('hour', v_now, 'UTC') - y.since) / 3600)::float8 AS hours, sum(y.units)::float8 AS units FROM livewell.limiter_usage y
@@ -100,7 +97,7 @@ BEGIN
 
     RETURN jsonb_build_object('at', v_now, 'groups', v_groups, 'types', v_types, 'upstreams', v_upstreams,
         'cut', jsonb_array_length(v_groups) >= c_groups_max OR jsonb_array_length(v_types) >= c_types_max
-               OR (SELECT count(*) FROM (SELECT FROM livewell.subscription LIMIT c_subscriptions_max) s) >= c_subscriptions_max);
+               OR (SELECT count(*) FROM (SELECT b.data_type FROM livewell.subscription b LIMIT c_subscriptions_max) s) >= c_subscriptions_max);
 END
 $$;
 COMMENT ON FUNCTION livewell.plan_state IS 'Demand by type, time to live and viewers, measured costs, and what each upstream allows: what a plan is computed from.';

@@ -4,7 +4,7 @@
 -- p_max_age:   seconds since the last check that are fresh enough; NULL: whatever the type's own rule says is not stale.
 -- p_user:      whose cold-key budget a key counts for that nobody ever asked for; NULL: somebody trusted. p_cold_max: so many of them a minute.
 -- demand:      none (fresh enough, or not asked to), queued, waiting (somebody's refresh is on its way), due (dispatch will come to it), missing (the upstream has said so, and is believed), backed_off (it failed; not before
---              retry_at, whoever asks), parked (not in the plan), paused, cold_budget, bad_key, unknown_type.
+--              retry_at, whoever asks), throttled (budget, breaker or silence: nothing is queued or written; read_key says which, and until when), parked (not in the plan), paused, cold_budget, bad_key, unknown_type.
 -- Strangers cannot spend the quota: the pattern is checked before anything is written, a known failure or absence is answered without a call, unknown keys have a budget per user, and a key has one job, however many ask.
 -- Why SECURITY DEFINER: livewell_api has no table rights; of a user it touches the budget alone.
 -- Locks: the user's row, then the ledger row (demand_refresh). A crowd of readers of one key that is on its way takes no lock at all.
@@ -47,7 +47,7 @@ BEGIN
 
     IF demand = 'wanted' AND NOT p_demand THEN
         demand := 'none';
-    ELSIF demand = 'wanted' AND v_l.demanded_at > v_now - interval '2 minutes' AND EXISTS (SELECT FROM livewell.job j WHERE j.queue = v_queue AND j.unique_key = p_type || ':' || p_key) THEN
+    ELSIF demand = 'wanted' AND v_l.demanded_at > v_now - interval '2 minutes' AND EXISTS (SELECT FROM livewell.job j WHERE j.queue = v_queue AND j.unique_key = p_type || ':' || p_key AND j.state = 'running') THEN
         demand := 'waiting';
     ELSIF demand = 'wanted' THEN
         v_paused := EXISTS (SELECT FROM livewell.upstream u WHERE u.name = v_type.upstream AND u.paused_at IS NOT NULL);
@@ -55,6 +55,10 @@ BEGIN
             demand := 'parked';
         ELSIF v_type.paused_at IS NOT NULL OR v_paused THEN
             demand := 'paused';
+        ELSIF (SELECT h.reason IS NOT NULL FROM livewell.read_throttle(v_type.upstream, p_type, v_type.size_estimate, v_now) AS h) THEN
+            demand := 'throttled';      -- also where a job waits already: it does not come before the others
+        ELSIF v_l.demanded_at > v_now - interval '2 minutes' AND EXISTS (SELECT FROM livewell.job j WHERE j.queue = v_queue AND j.unique_key = p_type || ':' || p_key) THEN
+            demand := 'waiting';
         ELSIF v_l.key IS NULL AND p_user IS NOT NULL AND NOT livewell.spend_cold_read(p_user, p_cold_max) THEN
             demand := 'cold_budget';
         ELSE

@@ -42,7 +42,7 @@ BEGIN
                 v_dues[v_rows.place] := livewell.next_due(v_rows.type, v_rows.ledger, p_now);
                 v_ready[v_rows.place] := v_dues[v_rows.place] <= p_now AND coalesce((v_rows.ledger).due_at <= p_now, false);
             EXCEPTION WHEN others THEN
-                PERFORM livewell.warn('refresh.check', 'a check failed and counted as stale', v_rows.name || ': ' || SQLERRM);
+                PERFORM livewell.warn('refresh.check', v_rows.name || ': a check failed and counted as stale', SQLERRM);
                 v_ready[v_rows.place] := true;
             END alone;
         END LOOP;

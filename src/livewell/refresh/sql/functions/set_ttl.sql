@@ -2,6 +2,7 @@
 --
 -- Called by: `livewell types ttl set`, the API. A key that nobody asked for yet gets its row here, parked.
 -- A parked key (due_at NULL) stays parked: nobody watches it.
+-- The lock comes first: a row that prune_refresh deletes just then is gone after the wait, and is made anew (race-tested).
 CREATE OR REPLACE FUNCTION livewell.set_ttl(p_type text, p_key text, p_ttl interval)
 RETURNS void
 LANGUAGE plpgsql
@@ -18,9 +19,12 @@ BEGIN
     IF p_ttl <= interval '0' OR p_ttl > interval '400 days' THEN
         RAISE EXCEPTION 'ttl % of % %: more than 0 and at most 400 days is allowed', p_ttl, p_type, p_key USING ERRCODE = 'LW003';
     END IF;
-    v_now := livewell.now();
-    INSERT INTO livewell.ledger (data_type, key, upstream, status_at) VALUES (v_type.name, p_key, v_type.upstream, v_now) ON CONFLICT DO NOTHING;
     SELECT * INTO v_row FROM livewell.ledger l WHERE l.data_type = v_type.name AND l.key = p_key FOR UPDATE;
+    v_now := livewell.now();
+    IF NOT FOUND THEN
+        INSERT INTO livewell.ledger (data_type, key, upstream, status_at) VALUES (v_type.name, p_key, v_type.upstream, v_now) ON CONFLICT DO NOTHING;
+        SELECT * INTO v_row FROM livewell.ledger l WHERE l.data_type = v_type.name AND l.key = p_key FOR UPDATE;
+    END IF;
     IF v_row.ttl_override IS NOT DISTINCT FROM p_ttl THEN
         RETURN;
     END IF;

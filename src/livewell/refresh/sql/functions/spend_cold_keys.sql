@@ -11,9 +11,20 @@ DECLARE
     v_spent     integer;
     v_cold      integer;
     v_answers   pg_catalog.text[];
+    v_room      integer;        -- of this user, and of the strangers it shares with
+    v_wanted    integer;
+    v_origin    pg_catalog.text;
 BEGIN
     SELECT CASE WHEN w.cold_minute = v_minute THEN w.cold_reads ELSE 0 END INTO v_spent FROM livewell.viewer w WHERE w.user_id = p_user;
-    SELECT array_agg(CASE WHEN x.cold AND x.nth > p_max - v_spent THEN 'cold_budget' ELSE x.answer END ORDER BY x.place), count(*) FILTER (WHERE x.cold AND x.nth <= p_max - v_spent)
+    SELECT count(*) INTO v_wanted FROM unnest(p_types, p_keys, p_answers) AS g (type, key, answer)
+    LEFT JOIN LATERAL (SELECT true AS known FROM livewell.ledger x WHERE x.data_type = g.type AND x.key = g.key OFFSET 0) l ON true        -- see subscribe
+    WHERE g.answer = 'new' AND l.known IS NULL;
+    v_room := least(greatest(p_max - v_spent, 0), v_wanted);
+    IF v_room > 0 AND p_user LIKE 'session:%' THEN
+        SELECT s.origin INTO v_origin FROM livewell.viewer_session s WHERE s.id = substr(p_user, 9)::pg_catalog.uuid;
+        v_room := livewell.take_cold(v_origin, p_max, v_room);
+    END IF;
+    SELECT array_agg(CASE WHEN x.cold AND x.nth > v_room THEN 'cold_budget' ELSE x.answer END ORDER BY x.place), count(*) FILTER (WHERE x.cold AND x.nth <= v_room)
     INTO v_answers, v_cold FROM (
         SELECT g.answer, g.place, c.cold, count(*) FILTER (WHERE c.cold) OVER (ORDER BY g.place) AS nth
         FROM unnest(p_types, p_keys, p_answers) WITH ORDINALITY AS g (type, key, answer, place),

@@ -10,6 +10,9 @@ DECLARE
     v_minute    pg_catalog.timestamptz;
     v_v         livewell.viewer;
 BEGIN
+    IF p_user LIKE 'public:%@%' THEN      -- a stranger has no row of its own: what its address and its public key may together
+        RETURN livewell.take_cold(livewell.origin_of(p_user), p_max, 1) > 0;
+    END IF;
     INSERT INTO livewell.viewer (user_id) VALUES (p_user) ON CONFLICT DO NOTHING;
     SELECT * INTO v_v FROM livewell.viewer v WHERE v.user_id = p_user FOR NO KEY UPDATE;
     v_minute := date_trunc('minute', livewell.now());

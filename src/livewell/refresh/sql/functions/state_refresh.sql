@@ -42,15 +42,14 @@ BEGIN
                'paused_at', t.paused_at, 'upstream_paused_at', u.paused_at, 'parked_reason', t.parked_reason, 'applied_at', t.applied_at,
                'keys', coalesce(k.verdicts, '{}'), 'quiet', coalesce(k.quiet, 0), 'subscriptions', coalesce(w.n, 0),
                'refreshed_day', coalesce(d.day, 0), 'refreshed', coalesce(d.lately, 0), 'refused', coalesce(d.refused, 0), 'outcomes', coalesce(o.n, '{}'),
-               'size_estimate', coalesce(e.units, t.size_estimate)::float8, 'size_measured', CASE WHEN d.lately > 0 THEN (d.bytes / d.lately)::float8 END) ORDER BY t.name), '[]')
+               'size_estimate', livewell.expected_size(t.upstream, t.name, t.size_estimate)::float8, 'size_measured', CASE WHEN d.lately > 0 THEN (d.bytes / d.lately)::float8 END) ORDER BY t.name), '[]')
     INTO v_types
     FROM (SELECT * FROM livewell.data_type a ORDER BY a.name LIMIT 1000) t
     JOIN livewell.upstream u ON u.name = t.upstream
     LEFT JOIN keys k ON k.data_type = t.name
     LEFT JOIN watched w ON w.data_type = t.name
     LEFT JOIN done d ON d.data_type = t.name
-    LEFT JOIN outcomes o ON o.data_type = t.name
-    LEFT JOIN livewell.limiter_estimate e ON e.limiter = t.upstream AND e.kind = 'livewell.refresh:' || t.name;
+    LEFT JOIN outcomes o ON o.data_type = t.name;
 
     RETURN jsonb_build_object(
         'how', v_sample.value ->> 'how', 'sampled_at', v_sample.at, 'sample_age_seconds', extract(epoch FROM v_now - v_sample.at)::float8,

@@ -2,7 +2,9 @@
 --
 -- Called by: the storer of a worker, with the results of a few milliseconds. On an error of class 22 or 23 it sends them one by one; 40001 and 40P01 it sends again (R17).
 -- p_results:   [{id, fence, call, queue, kind, credential, type, key, version, outcome, …}]. outcome: value (rows, source_at, event_at, hash, etag, last_modified), same (not modified; hash of what it was asked
---              about), missing, failed (reason, error, blame, delay_seconds), singly (a call for many keys was refused: each is to be asked for alone). With used (units of the budget), wire, decoded (bytes) and
+--              about), missing, failed (reason, error, blame, delay_seconds), singly (a call for many keys was refused: each is to be asked for alone),
+--              unproven (it may be the answer to another question of its connection: to be asked again on a connection of its own),
+--              forgotten (what is stored is not what was asked about: to be asked again for all of it). With used (units of the budget), wire, decoded (bytes) and
 --              age_seconds (since the call was sent). All results of one call come together: its first job says for all how the call went.
 -- Answer:      stored (corrected, if the source time was the same), unchanged, older, missing, type_changed, rejected with the reason, fenced; and the database's time.
 -- Index:       primary keys; nested loops only, for the statistics of a small or new table would otherwise have it read whole.
@@ -76,16 +78,18 @@ BEGIN
         SELECT j.*,
                CASE
                    WHEN j.judged IN ('stored', 'corrected', 'unchanged') THEN 'ok'
-                   WHEN j.judged IN ('older', 'missing', 'singly', 'forgotten', 'entitlement_key', 'entitlement_type', 'legacy_path') THEN 'data'
-                   WHEN j.judged IN ('empty', 'no_source_time') THEN 'upstream'
+                   WHEN j.judged IN ('older', 'missing', 'forgotten', 'entitlement_key', 'entitlement_type', 'legacy_path') THEN 'data'
                    WHEN j.judged = 'bandwidth_wall' THEN 'wall'
-                   WHEN j.judged = 'rate_wall' THEN 'ours'
+                   -- A batch that is to be asked for singly may not have been asked for at all.
+                   WHEN j.judged IN ('rate_wall', 'singly', 'unproven') THEN 'ours'
+                   -- It failed for this key, and perhaps for it alone; of a key that never had data not even that is known (R13).
+                   WHEN j.judged IN ('empty', 'no_source_time') OR j.result ->> 'blame' = 'upstream' THEN CASE WHEN (j.ledger).fetched_at IS NULL THEN 'new' ELSE 'key' END
                    ELSE coalesce(j.result ->> 'blame', 'ok')
                END AS ended,
                CASE
                    WHEN j.judged IN ('stored', 'corrected', 'unchanged', 'older', 'missing', 'type_changed') THEN 'succeeded'
                    -- Not the job's fault: back, and what stands in the way (a limit, an open breaker) keeps it from being claimed.
-                   WHEN j.judged IN ('singly', 'forgotten', 'rate_wall', 'bandwidth_wall') THEN 'released'
+                   WHEN j.judged IN ('singly', 'unproven', 'forgotten', 'rate_wall', 'bandwidth_wall') THEN 'released'
                    -- Asking again would be refused again. No dead letter: there is nothing to mend in the job.
                    WHEN j.judged IN ('entitlement_key', 'entitlement_type', 'legacy_path') THEN 'cancelled'
                    ELSE 'retry'
@@ -95,22 +99,28 @@ BEGIN
         UPDATE livewell.ledger l
         SET version = m.version, status_version = m.status_version, fetched_at = m.fetched_at, checked_at = m.checked_at, changed_at = m.changed_at, source_at = m.source_at,
             event_at = m.event_at, status_at = m.status_at, due_at = m.due_at, retry_at = m.retry_at, demanded_at = m.demanded_at, failures = m.failures,
-            failing_since = m.failing_since, missing = m.missing, content_hash = m.content_hash, etag = m.etag, last_modified = m.last_modified, reason = m.reason, error = m.error
+            failing_since = m.failing_since, missing = m.missing, content_hash = m.content_hash, etag = m.etag, last_modified = m.last_modified, reason = m.reason, error = m.error,
+            tries = m.tries, tried_at = m.tried_at, older_since = m.older_since, older_source_at = m.older_source_at
         FROM fated f
         CROSS JOIN LATERAL livewell.move_ledger(f.data_type, f.ledger, f.result, f.judged, f.fate = 'retry' AND f.exhausted,
             v_now - least(greatest(coalesce((f.result ->> 'age_seconds')::float8, 0), 0), 3600) * interval '1 second', v_now) AS m
-        WHERE l.data_type = f.name AND l.key = f.key AND f.judged NOT IN ('singly', 'forgotten') AND (f.data_type).name IS NOT NULL         -- not the row: that IS NOT NULL only if every column is
+        WHERE l.data_type = f.name AND l.key = f.key AND f.judged NOT IN ('singly', 'unproven', 'forgotten') AND (f.data_type).name IS NOT NULL         -- not the row: that IS NOT NULL only if every column is
     ), called AS (
-        -- Of what the jobs of one call say, the gravest is what happened (as results.speak_as_one has it); its first job says it.
-        SELECT f.*, min(array_position('{wall,upstream,ok,data,ours}', f.ended)) OVER (PARTITION BY f.call) AS gravest FROM fated f
+        -- A call that brought one good value is a good call, unless it met the bandwidth wall (as results.speak_as_one has it); its first job says so.
+        SELECT f.*, first_value(f.ended) OVER w AS call_ended, first_value(f.judged) OVER w AS cause
+        FROM fated f WINDOW w AS (PARTITION BY f.call ORDER BY array_position('{wall,ok,outage,key,data,new,ours}', f.ended))
     )
     SELECT array_agg(c.id ORDER BY c.place), array_agg(c.fence ORDER BY c.place), array_agg(c.name ORDER BY c.place), array_agg(c.key ORDER BY c.place), array_agg(c.pinned ORDER BY c.place),
-           array_agg(c.judged ORDER BY c.place), array_agg(c.result ->> 'error' ORDER BY c.place), array_agg((c.result ->> 'wire')::bigint ORDER BY c.place),
+           array_agg(c.judged ORDER BY c.place), array_agg(CASE WHEN c.judged = 'older' THEN format('%s: the source says %s, which is older than what is stored (%s)', c.key, c.result ->> 'source_at', (c.ledger).source_at) ELSE c.result ->> 'error' END ORDER BY c.place),
+           array_agg((c.result ->> 'wire')::bigint ORDER BY c.place),
            array_agg((c.result ->> 'decoded')::bigint ORDER BY c.place), array_agg(CASE WHEN c.judged IN ('stored', 'corrected') THEN c.result -> 'rows' END ORDER BY c.place),
            jsonb_agg(jsonb_build_object(
                'id', c.id, 'fence', c.fence, 'outcome', c.fate, 'error', CASE WHEN c.fate <> 'succeeded' THEN left(c.judged || coalesce(': ' || (c.result ->> 'error'), ''), 400) END,
-               'delay_seconds', CASE WHEN c.fate IN ('retry', 'released') THEN c.result -> 'delay_seconds' END, 'queue', c.result -> 'queue', 'kind', c.result -> 'kind',
-               'credential', c.result -> 'credential', 'used', c.result -> 'used', 'ended', CASE WHEN c.call = c.fence THEN ('{wall,upstream,ok,data,ours}'::text[])[c.gravest] END))
+               -- However long the upstream asked for, no longer than its limiter believes.
+               'delay_seconds', CASE WHEN c.fate IN ('retry', 'released') AND c.result ->> 'delay_seconds' IS NOT NULL THEN least(
+                   (c.result ->> 'delay_seconds')::float8, (SELECT m.quiet_seconds_max FROM livewell.limiter m WHERE m.name = (c.data_type).upstream)) END, 'queue', c.result -> 'queue', 'kind', c.result -> 'kind',
+               'credential', c.result -> 'credential', 'used', c.result -> 'used', 'fared', c.ended,
+               'ended', CASE WHEN c.call = c.fence THEN c.call_ended END, 'cause', CASE WHEN c.call = c.fence THEN c.cause END))
     INTO v_ids, v_fences, v_types, v_keys, v_versions, v_judged, v_errors, v_wire, v_decoded, v_rows, v_ends FROM called c;
 
     -- From here on as everywhere: the functions below have plans of their own (finish_jobs with nested loops only: 0.67 ms per result instead of 0.1).
@@ -123,8 +133,15 @@ BEGIN
         INTO v_strange, v_types, v_judged, v_wire, v_decoded
         FROM jsonb_array_elements(p_results) AS e WHERE (e ->> 'fence')::bigint <> ALL (coalesce(v_fences, '{}'));
     END IF;
-    IF 'singly' = ANY (v_judged) THEN
-        UPDATE livewell.job j SET call_key = j.unique_key WHERE j.id = ANY (ARRAY(SELECT u.id FROM unnest(v_ids, v_judged) AS u (id, judged) WHERE u.judged = 'singly'));
+    -- How they are asked next time. What failed, or was refused together with others, is asked alone: the next failure is its own (R14).
+    IF NOT v_judged <@ '{stored,corrected,unchanged}' THEN
+        UPDATE livewell.job j SET call_key = j.unique_key
+        WHERE j.id = ANY (ARRAY(SELECT (e ->> 'id')::bigint FROM jsonb_array_elements(v_ends) AS e WHERE e ->> 'outcome' = 'retry') || ARRAY(SELECT u.id FROM unnest(v_ids, v_judged) AS u (id, judged) WHERE u.judged = 'singly'))
+          AND j.call_key <> j.unique_key;
+    END IF;
+    IF v_judged && '{unproven,forgotten}' THEN
+        UPDATE livewell.job j SET payload = CASE u.judged WHEN 'unproven' THEN j.payload || '{"fresh": true}' ELSE j.payload - '{etag,last_modified,hash,since}'::text[] END
+        FROM unnest(v_ids, v_judged) AS u (id, judged) WHERE j.id = u.id AND u.judged IN ('unproven', 'forgotten');
     END IF;
     IF v_judged && '{entitlement_type,legacy_path}' THEN
         UPDATE livewell.data_type d SET parked_reason = left(u.judged || ': ' || coalesce(u.error, ''), 300)

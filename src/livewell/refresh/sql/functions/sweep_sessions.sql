@@ -3,7 +3,7 @@
 -- Called by: refresh/dispatcher.py, every minute, until it answers less than p_limit. Nothing depends on it: ghosts do not count anyway (R3).
 -- Index:     viewer_session_seen_idx, subscription_pkey.
 -- Why SKIP LOCKED: a session that is locked has just shown a sign of life, or is closing. Why six minutes: one that comes back at the last moment finds itself still there.
--- Locks: session, then viewer rows in order. The subscriptions of a deleted session cannot grow meanwhile: subscribe locks the session first (race-tested).
+-- Locks: session, then viewer rows in order, then shares of sessions. The subscriptions of a deleted session cannot grow meanwhile: subscribe locks the session first (race-tested).
 CREATE OR REPLACE FUNCTION livewell.sweep_sessions(p_limit integer)
 RETURNS integer
 LANGUAGE plpgsql
@@ -17,15 +17,16 @@ DECLARE
     v_now       timestamptz := livewell.now();
     v_before    timestamptz := v_now - interval '6 minutes';
     v_gone      uuid[];
+    v_origins   text[];
     v_users     text[];
     v_counts    integer[];
 BEGIN
     WITH gone AS (
         DELETE FROM livewell.viewer_session s
         WHERE s.id = ANY (ARRAY(SELECT o.id FROM livewell.viewer_session o WHERE o.seen_at < v_before ORDER BY o.seen_at LIMIT least(greatest(p_limit, 0), 1000) FOR UPDATE SKIP LOCKED))
-        RETURNING s.id, s.user_id
+        RETURNING s.id, s.origin
     )
-    SELECT coalesce(array_agg(g.id), '{}') INTO v_gone FROM gone g;
+    SELECT coalesce(array_agg(g.id), '{}'), array_agg(g.origin) INTO v_gone, v_origins FROM gone g;
     WITH ended AS (
         DELETE FROM livewell.subscription b WHERE b.session_id = ANY (v_gone) RETURNING b.user_id
     ), counted AS (
@@ -36,6 +37,7 @@ BEGIN
     UPDATE livewell.viewer w SET subscriptions = greatest(w.subscriptions - c.n, 0) FROM unnest(v_users, v_counts) AS c (user_id, n) WHERE w.user_id = c.user_id;
     -- Rows of users who have nothing left, anonymous ones above all. Whoever subscribes at this moment waits, and makes the row anew.
     DELETE FROM livewell.viewer w WHERE w.user_id = ANY (v_users) AND w.subscriptions = 0 AND coalesce(w.cold_minute < v_now - interval '5 minutes', true);
+    PERFORM livewell.free_sessions(v_origins);
     RETURN cardinality(v_gone);
 END
 $$;

@@ -7,7 +7,7 @@
 --     fresh, unverifiable, lagging, missing                     not stale by its rule: the verdict says what else is to be said
 --     parked_type, paused_type, paused_upstream                 stale, and by somebody's will not refreshed
 --     parked_key, failing                                       stale, and not asked for again before retry_at
---     running, delayed, held_key, held_group, paused_queue, no_worker, no_task, suspect, queue_limit, concurrency, key_limit, rate, budget, breaker, probe, upstream, behind, next
+--     running, delayed, held_key, held_group, paused_queue, no_worker, no_task, no_credential, suspect, queue_limit, concurrency, key_limit, rate, budget, breaker, probe, upstream, behind, next
 --                                                               it has a job: what why_job says of that. A job that is delayed because it failed is failing
 --     not_watched, scheduled                                    no job, and nobody to make one for: parked until somebody looks, or until the next walk
 --     stalled, later, due                                       no job yet: its queue does not move; not looked at before its time; waits its turn among n
@@ -139,8 +139,9 @@ BEGIN
     END IF;
 
     -- There is. What keeps the due check from making one?
+    -- What stops the whole upstream comes before what its queue does: jobs that wait for an open breaker do not move either.
     SELECT r.* INTO v_room FROM livewell.dispatch_room(v_type.upstream, v_now, 1000) AS r;
-    IF v_name = ANY (v_room.stalled) THEN
+    IF v_name = ANY (v_room.stalled) AND coalesce(v_room.reason, '') NOT IN ('breaker', 'probe', 'upstream', 'budget') THEN
         reason := 'stalled';
     ELSIF (CASE lane WHEN 0 THEN v_room.calls ELSE v_room.background_calls END) <= 0 THEN
         reason := CASE coalesce(v_room.reason, 'rate') WHEN 'waiting' THEN 'behind' ELSE coalesce(v_room.reason, 'rate') END;

@@ -1,6 +1,6 @@
 -- The key with this id, if it may be used now: what it may do, and the hash to compare its secret with.
 --
--- Called by: servers, at most once a minute per key and process. An unknown, a revoked and an expired id give no row: the same answer. A login link is no key (redeem_link).
+-- Called by: servers before 0.7.0 (find_api_key has followed), at most once a minute per key and process. An unknown, a revoked and an expired id give no row: the same answer. A login link is no key (redeem_link).
 -- Index:     api_key_pkey.
 -- Why SECURITY DEFINER: livewell_api has no table rights; it acts only on the row of the id it is given.
 CREATE OR REPLACE FUNCTION livewell.find_key(p_id text)

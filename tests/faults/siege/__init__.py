@@ -1,0 +1,1 @@
+"""Strangers who try to stop a server, and honest people beside them: what the scenarios F-S1 to F-S11 are made of."""

@@ -1,0 +1,55 @@
+"""What honest people saw, by the clock of their own process: how long each answer took, what was refused or never answered, which streams were dropped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.push.child import percentile
+from tests.faults.scenario import Findings
+
+READ_P99_MS_MAX = 250.0
+HEALTH_MS_MAX = 100.0
+
+
+@dataclass(slots=True)
+class Record:
+    """One for all of them."""
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)  # kind → of each answer
+    refused: Counter[str] = field(default_factory=Counter)  # "read 503" → how often
+    unanswered: Counter[str] = field(default_factory=Counter)  # kind → no answer in time, or no connection
+    dropped: list[str] = field(default_factory=list)  # streams that ended, and why
+    late: list[str] = field(default_factory=list)  # streams that never got the last value
+
+    def answered(self, kind: str, status: int, seconds: float) -> None:
+        """Note an answer; whatever is no success was refused."""
+        self.seconds.setdefault(kind, []).append(seconds)
+        if status >= 400:
+            self.refused[f"{kind} {status}"] += 1
+
+    def figures(self) -> dict[str, Any]:
+        """For the report."""
+        found: dict[str, Any] = {"honest_answers": sum(map(len, self.seconds.values()))}
+        for kind, seconds in sorted(self.seconds.items()):
+            found[f"{kind}_p99_ms"] = round(percentile(seconds, 99), 1)
+            found[f"{kind}_max_ms"] = round(max(seconds) * 1000, 1)
+        return found | {
+            "honest_refused": dict(self.refused),
+            "honest_unanswered": dict(self.unanswered),
+            "honest_streams_dropped": len(self.dropped),
+        }
+
+    def judge(self, findings: Findings, *, quick: bool = False) -> None:
+        """Nothing refused, everything answered, no stream dropped; quick: and within the bounds of the siege."""
+        findings.check(bool(self.seconds), "nobody honest asked anything")
+        findings.check(not self.refused, f"honest requests were refused: {dict(self.refused)}")
+        findings.check(not self.unanswered, f"honest requests were never answered: {dict(self.unanswered)}")
+        findings.check(not self.dropped, f"{len(self.dropped)} honest streams were dropped: {self.dropped[:3]}")
+        findings.check(not self.late, f"{len(self.late)} honest streams lack the last value: {self.late[:3]}")
+        if quick:
+            read = percentile(self.seconds.get("read", [0.0]), 99)
+            health = max(self.seconds.get("healthz", [0.0])) * 1000
+            findings.check(read <= READ_P99_MS_MAX, f"reads took {read:.0f} ms (p99), {READ_P99_MS_MAX:g} are allowed")
+            findings.check(health <= HEALTH_MS_MAX, f"/healthz took {health:.0f} ms, {HEALTH_MS_MAX:g} are allowed")

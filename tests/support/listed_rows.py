@@ -1,0 +1,21 @@
+"""Three rows for everything that is listed in pages: names that sort differently by letters and by bytes, and keys that two types share."""
+
+FILL = """
+INSERT INTO livewell.queue (name, created_at) VALUES ('a.b', now()), ('a-b', now()), ('a_b', now()) ON CONFLICT DO NOTHING;
+INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, queue, kind, payload)
+SELECT 9000 + n, n, now(), now(), 'ready', 1, 'a.b', 'work', '{}' FROM generate_series(1, 3) AS n;
+INSERT INTO livewell.dead_job (id, created_at, died_at, attempt, max_attempts, lost, priority, lane, queue, kind, reason, payload)
+SELECT 9100 + n, now(), now(), 1, 1, 0, 0, 1, 'a.b', 'work', 'attempts', '{}' FROM generate_series(1, 3) AS n;
+INSERT INTO livewell.schedule (name, seen_at, created_at, every, timeout, kind, missed)
+SELECT name, now(), now(), '1 hour', '1 minute', 'interval', 'skip' FROM unnest(ARRAY['nightly', 'night_ly', 'night.ly']) AS name;
+INSERT INTO livewell.run (due_at, last_due_at, started_at, finished_at, fence, state, schedule, holder)
+SELECT now() - n * interval '1 hour', now(), now(), now(), n, 'succeeded', 'nightly', 'test' FROM generate_series(1, 3) AS n;
+INSERT INTO livewell.alert (rule, subject, state, level, summary, fired_at) SELECT 'queue_deep', 'queue ' || n, 'fired', 'P1', 'deep', now() FROM generate_series(1, 3) AS n;
+INSERT INTO livewell.audit (at, actor, login, action, subject, arguments, answer) SELECT now(), 'cli:test', 'test', 'types.pause', 'quote', '{}', 'done' FROM generate_series(1, 3);
+SELECT livewell.warn('place', 'thing ' || n, NULL) FROM generate_series(1, 3) AS n;
+INSERT INTO livewell.universe (data_type, key, added_at) SELECT 'quote', key, now() FROM unnest(ARRAY['A', 'A.B', 'A-B']) AS key ON CONFLICT DO NOTHING;
+INSERT INTO livewell.ledger (data_type, key, upstream, status_at, ttl_override)
+SELECT type, key, 'fmp', now(), '5 s' FROM unnest(ARRAY['profile', 'quote']) AS type, unnest(ARRAY['AAPL', 'IBM', 'BRK-B']) AS key
+ON CONFLICT (data_type, key) DO UPDATE SET ttl_override = '5 s';
+SELECT livewell.create_key('paged000' || n, sha256('x'::bytea), 'key', 'paged', '{view}', NULL, false, NULL) FROM generate_series(1, 3) AS n;
+"""
