@@ -71,7 +71,15 @@ def livewell_server() -> str:
     from livewell.db import embedded  # noqa: PLC0415 - see above
 
     # Nothing here survives the run, so nothing needs to reach the disk. Tests about crashes start servers of their own.
-    fast = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "300"}
+    # A backend that waits for a client's password answers no barrier, and DROP DATABASE waits for every backend:
+    # one login that a test cut off in its middle held up each drop of the run for authentication_timeout (60 s).
+    fast = {
+        "fsync": "off",
+        "synchronous_commit": "off",
+        "full_page_writes": "off",
+        "max_connections": "300",
+        "authentication_timeout": "5s",
+    }
     return embedded.start(Path(os.environ[_FOLDER]), parameters=fast, wait_seconds=_START_SECONDS_MAX).dsn
 
 

@@ -135,6 +135,7 @@ def test_an_unknown_type_is_an_answer(store: StoreSession) -> None:
 
 def test_unknown_keys_have_a_budget_per_user_and_minute(store: StoreSession) -> None:
     """A stranger who makes up symbols is stopped; others, and keys that are known, are not."""
+    store.freeze()  # the budget is per minute of the clock
     assert [read(store, f"X{n}", user="eve")["demand"] for n in range(5)] == [*["queued"] * 3, *["cold_budget"] * 2]
     assert store.value("SELECT count(*) FROM livewell.ledger") == 3
     assert read(store, "X0", user="eve")["demand"] == "waiting"
