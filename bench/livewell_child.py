@@ -13,8 +13,8 @@ from pydantic import SecretStr
 from bench.payload import PAYLOAD
 from bench.stage import Stage, perform
 from livewell import Livewell, Settings
-from livewell.cli.worker import settle_memory
-from livewell.queue.handle import Task
+from livewell.cli.commands.worker import settle_memory
+from livewell.queue.task import Task
 
 _BULK = 5000
 _GROUP_LIMIT = 1

@@ -30,8 +30,8 @@ from livewell.apps.market.demo.postgres import home
 from livewell.apps.market.simulator import Simulator
 from livewell.apps.market.simulator.universe import Universe
 from livewell.db import migrate
-from livewell.refresh.planner import make_plan
-from livewell.refresh.viewers import Viewers
+from livewell.refresh.plan.report import make_plan
+from livewell.refresh.subscribe.subscriptions import Viewers
 from livewell.settings import Settings
 
 WITHIN = 0.10

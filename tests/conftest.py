@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from livewell.db.embedded.folder import Folder
-from livewell.server.keys import NewKey
+from livewell.server.auth.api_keys import NewKey
 from tests.support import canary
 
 logging.getLogger("httpx2").setLevel(

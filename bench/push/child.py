@@ -19,13 +19,13 @@ from bench.push.lab import TYPE, settings
 from bench.refresh.lab import CREDENTIAL, symbols
 from bench.stage import Stage, perform
 from livewell.db import Database
-from livewell.queue.nudge import Nudger
-from livewell.refresh.push import CHANGED
+from livewell.db.nudge import Nudger
+from livewell.refresh.push.hub import CHANGED
 from livewell.server.app import create_app, guarded
 from livewell.server.pools import addresses
-from livewell.server.run import HttpServer, bind
-from livewell.server.state import State
-from livewell.testing.events import EventStream
+from livewell.server.process import State
+from livewell.server.serve import HttpServer, bind
+from livewell.testing.sse_client import EventStream
 
 _STORE = """
 WITH written AS (UPDATE livewell_data.quote q SET at = %s WHERE q.key = %s)

@@ -22,7 +22,7 @@ from bench.refresh.lab import HOST, migrate
 from bench.refresh.lab import Lab as RefreshLab
 from bench.server import Database
 from bench.system import python_system
-from livewell.server.keys import NewKey
+from livewell.server.auth.api_keys import NewKey
 from livewell.settings import Settings
 
 SYSTEM = python_system("livewell", "bench.push.child")

@@ -17,9 +17,9 @@ import structlog
 from bench.refresh.lab import CREDENTIAL, TYPE, settings, symbols
 from bench.stage import Stage, perform
 from livewell import Livewell
-from livewell.refresh import refresher
-from livewell.refresh.store import Storer
-from livewell.refresh.viewers import Viewers
+from livewell.refresh import task as refresher
+from livewell.refresh.store.storer import Storer
+from livewell.refresh.subscribe.subscriptions import Viewers
 
 _SAMPLE_SECONDS_MAX = 10.0
 _AT_ONCE = 20  # as many as a worker has slots

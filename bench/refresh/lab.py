@@ -25,8 +25,8 @@ from livewell import Livewell, Settings
 from livewell.apps.market.simulator.knobs import Knobs
 from livewell.apps.market.simulator.simulator import Simulator
 from livewell.apps.market.simulator.universe import Universe
-from livewell.refresh.apply import apply
-from livewell.refresh.document import read
+from livewell.refresh.definition.document import read
+from livewell.refresh.registry.apply import apply
 
 SYSTEM = python_system("livewell", "bench.refresh.child")
 HOST = "127.0.0.1"

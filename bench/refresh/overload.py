@@ -20,7 +20,7 @@ from bench.refresh.crowd import watch_all
 from bench.refresh.lab import FMP_LIMITS, SYSTEM, TYPE, Lab, symbols
 from livewell.apps.market.simulator.judge import calls, calls_above_limit
 from livewell.apps.market.simulator.simulator import Simulator
-from livewell.testing.limits import busiest_window, overlaps
+from livewell.testing.call_windows import busiest_window, overlaps
 
 _CALLS, _WINDOW_SECONDS = 300, 60.0
 _WORKERS = 3

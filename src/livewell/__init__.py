@@ -5,8 +5,8 @@ from livewell.errors import LivewellError
 from livewell.limits.limiter import Breaker, Limiter
 from livewell.model import Answer, Backoff, Blame, Cancel, Cancelled, Enqueued, JobState, Lane, Policy, Release, Retry
 from livewell.queue.batch import Batch
-from livewell.queue.handle import Task
 from livewell.queue.job import Job
+from livewell.queue.task import Task
 from livewell.settings import Settings
 
 __all__ = [

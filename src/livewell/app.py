@@ -21,6 +21,7 @@ from typing import Any, Literal, ParamSpec, Self, TypeVar
 from livewell.alerts.admin import AlertAdmin
 from livewell.db import Database, Row, Transaction, embedded, migrate
 from livewell.db.database import Foreign
+from livewell.db.nudge import Nudger
 from livewell.duration import Duration, seconds
 from livewell.duties import duties
 from livewell.errors import (
@@ -31,7 +32,7 @@ from livewell.errors import (
     UnknownLimiter,
     UnknownTask,
 )
-from livewell.limits import written
+from livewell.limits import notation as written
 from livewell.limits.limiter import DEADLINE_SECONDS, Breaker, Limiter
 from livewell.limits.limiter import read as read_limits
 from livewell.limits.walls import Walls
@@ -39,22 +40,21 @@ from livewell.model import Backoff, Enqueued, JobState, Lane, QueuePolicy, TaskP
 from livewell.operations.warnings import Warnings
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.batch import Batch
+from livewell.queue.definition import TaskDefinition, check_policy, check_queue_name, define
 from livewell.queue.enqueue import Alike, Enqueuer, Request
-from livewell.queue.handle import Options, Task
-from livewell.queue.nudge import Nudger
-from livewell.queue.task import TaskDefinition, check_policy, check_queue_name, define
+from livewell.queue.task import Options, Task
 from livewell.queue.worker.worker import Worker
-from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
+from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
+from livewell.refresh.fetch.request import Request as RefreshRequest
+from livewell.refresh.read.reads import Reads
 from livewell.refresh.reading import Reading
-from livewell.refresh.reads import Reads
-from livewell.refresh.record import Fetched
-from livewell.refresh.request import Request as RefreshRequest
-from livewell.refresh.validate import Transform
+from livewell.refresh.registry.sample_record import Fetched
+from livewell.refresh.validate.answer import Transform
 from livewell.schedule.admin import ScheduleAdmin
 from livewell.schedule.definition import ScheduleDefinition
 from livewell.schedule.definition import define as define_schedule
+from livewell.schedule.due_times import Missed
 from livewell.schedule.scheduler import Scheduler
-from livewell.schedule.slots import Missed
 from livewell.settings import Settings
 from livewell.sync import Sync
 
@@ -467,7 +467,7 @@ class Livewell:
     ) -> Fetched:
         """Make one call by hand, under the upstream's limits: `livewell types sample`."""
         from livewell.outbound import Outbound  # noqa: PLC0415 - aiohttp is a tenth of the start-up, and few processes call upstreams
-        from livewell.refresh.sampler import Sampler  # noqa: PLC0415 - see above
+        from livewell.refresh.registry.sample_call import Sampler  # noqa: PLC0415 - see above
 
         async with Outbound.from_settings(self.settings) as outbound:
             return await Sampler(self.database, outbound).fetch(request, definition, upstream)
@@ -486,9 +486,9 @@ class Livewell:
         """
         # aiohttp is a tenth of the start-up, and only workers need it
         from livewell.outbound import Outbound  # noqa: PLC0415 - see above
-        from livewell.refresh.credentials import Credentials  # noqa: PLC0415 - see above
-        from livewell.refresh.dispatcher import Dispatcher  # noqa: PLC0415 - see above
-        from livewell.refresh.refresher import KIND, QUEUES, Refresher  # noqa: PLC0415 - see above
+        from livewell.refresh.definition.credentials import Credentials  # noqa: PLC0415 - see above
+        from livewell.refresh.due.check import Dispatcher  # noqa: PLC0415 - see above
+        from livewell.refresh.task import KIND, QUEUES, Refresher  # noqa: PLC0415 - see above
 
         chosen = list(queues or [*sorted({definition.policy.queue for definition in self.tasks.values()}), QUEUES])
         holder = name or f"{socket.gethostname()}:{os.getpid()}"

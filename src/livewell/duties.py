@@ -11,7 +11,7 @@ from __future__ import annotations
 from livewell.alerts.channel import Channel, read_channels
 from livewell.db import Database
 from livewell.operations.rules import evaluate
-from livewell.refresh.sweeping import sweeping
+from livewell.refresh.subscribe.sweep import sweeping
 from livewell.schedule.definition import OURS, Duty
 from livewell.schedule.housekeeping import housekeeping
 

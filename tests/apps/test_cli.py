@@ -24,8 +24,9 @@ import structlog
 from click.testing import CliRunner, Result
 
 from livewell import Livewell, Settings
-from livewell.cli import COMMANDS, cli, dead
-from livewell.cli.db import without_password
+from livewell.cli import COMMANDS, cli
+from livewell.cli.commands import dead
+from livewell.cli.commands.db import without_password
 from livewell.cli.output import span
 from livewell.testing import InlineWorker
 from livewell.testing.processes import ChildProcess, eventually, free_port

@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import click
 import psycopg
@@ -20,9 +21,9 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 import livewell.cli
-from livewell import Settings, logs
 from livewell.cli import cli
-from livewell.control_characters import escaped, printable
+from livewell.telemetry import logs
+from livewell.telemetry.control_characters import escaped, printable
 from tests.apps.test_cli_pages import filled  # noqa: F401 - the fixture
 from tests.apps.test_cli_types import run  # noqa: F401 - the fixture
 
@@ -91,7 +92,7 @@ STARTS_OR_CHANGES = {
         "docs",
         "health",
         "watch",
-    ),  # watch: tests/refresh/test_terminal.py
+    ),  # watch: tests/integration/refresh/test_terminal.py
     *("types apply", "types sample", "types pause", "types resume", "types ttl set", "types ttl clear"),
     *("types universe add", "types universe import", "types universe deactivate"),
     *("upstreams resume", "upstreams probe", "upstreams close", "queues pause", "queues resume"),
@@ -207,12 +208,14 @@ def test_what_is_printed_has_nothing_to_obey(text: str) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_log_lines_have_nothing_to_obey(log_format: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_lines_have_nothing_to_obey(
+    log_format: Literal["text", "json"], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Ours, those of libraries, and tracebacks."""
     handlers, level = logging.getLogger().handlers, logging.getLogger().level
     said = "".join(f"PWN{one}ED" for one in OBEYED)
     try:
-        logs.configure(Settings().model_copy(update={"log_format": log_format}))
+        logs.configure(level="info", form=log_format)
         structlog.get_logger("livewell.test").warning(said, seen=said, listed=[said])
         logging.getLogger("a.library").error("failed: %s", said)
         try:

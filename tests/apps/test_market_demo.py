@@ -22,8 +22,8 @@ from livewell.apps.market.demo.tally import Tally
 from livewell.apps.market.simulator import FAMILIES
 from livewell.apps.market.simulator.fault import members
 from livewell.db import embedded
-from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
-from livewell.refresh.document import read
+from livewell.refresh.definition.document import read
+from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
 from livewell.testing.processes import ChildProcess, eventually
 
 SHARE = re.compile(r"([\d.]+)% of (\d+) watched rows fresh")

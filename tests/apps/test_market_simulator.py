@@ -35,7 +35,7 @@ from livewell.apps.market.simulator.log import LogBroken, read_events
 from livewell.apps.market.simulator.market import Market
 from livewell.apps.market.simulator.verdict import Claim
 from livewell.apps.market.simulator.vocabulary import REFUSALS
-from livewell.testing.limits import busiest_window, overlaps
+from livewell.testing.call_windows import busiest_window, overlaps
 from livewell.testing.processes import ChildProcess, eventually
 
 SEED = 7

@@ -25,7 +25,7 @@ from psycopg.rows import dict_row
 from livewell import Answer, Cancelled, Livewell, LivewellError, Settings
 from livewell.errors import DatabaseUnavailable, InvalidOption, InvalidPayload, JobNotFound, UnknownTask
 from livewell.queue.admin import QueueAdmin
-from livewell.queue.handle import Task
+from livewell.queue.task import Task
 from livewell.sync.admin import SyncAdmin
 from livewell.testing import InlineWorker, opened
 from livewell.testing.processes import eventually

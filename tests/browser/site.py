@@ -17,9 +17,9 @@ import psycopg
 
 from livewell.apps.market import TYPES, type_files
 from livewell.db import Database
-from livewell.refresh.apply import apply
-from livewell.refresh.document import read_file
-from livewell.server.keys import NewKey
+from livewell.refresh.definition.document import read_file
+from livewell.refresh.registry.apply import apply
+from livewell.server.auth.api_keys import NewKey
 from livewell.server.pools import Addresses
 from livewell.settings import Settings
 from livewell.testing.processes import ChildProcess, free_port

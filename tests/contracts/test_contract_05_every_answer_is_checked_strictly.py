@@ -18,11 +18,11 @@ import pytest
 
 import livewell
 from livewell.apps.market import type_files
-from livewell.refresh import cell
-from livewell.refresh import validate as validation
-from livewell.refresh.definition import Column, TypeDefinition
-from livewell.refresh.document import read_file
-from livewell.refresh.validate import Missing, Rejected, Valid, validate
+from livewell.refresh.definition.document import read_file
+from livewell.refresh.definition.model import Column, TypeDefinition
+from livewell.refresh.validate import answer as validation
+from livewell.refresh.validate import column_value as cell
+from livewell.refresh.validate.answer import Missing, Rejected, Valid, validate
 from tests.support.refresh_types import NOW
 from tests.support.registry_sql import RegistrySession
 
@@ -181,7 +181,7 @@ def other_ways(sources: dict[str, str]) -> list[str]:
 
 
 def code() -> dict[str, str]:
-    paths = [*SOURCE.glob("*/sql/functions/*.sql"), *SOURCE.rglob("*.py")]
+    paths = [*SOURCE.glob("*/sql/functions/**/*.sql"), *SOURCE.rglob("*.py")]
     return {str(path.relative_to(SOURCE)): re.sub(r"--[^\n]*", "", path.read_text()) for path in paths}
 
 
@@ -194,7 +194,7 @@ def test_only_the_store_writes_values() -> None:
     ("name", "text"),
     [
         ("refresh/sql/functions/shortcut.sql", "INSERT INTO livewell_data.quote VALUES (1)"),
-        ("refresh/fetch.py", "SELECT livewell.write_values(%s)"),
+        ("refresh/fetch/upstream_call.py", "SELECT livewell.write_values(%s)"),
     ],
 )
 def test_another_way_is_noticed(name: str, text: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from livewell import Settings
 from livewell.apps.market.simulator.log import read_events
-from livewell.refresh import refresher
-from livewell.refresh.fetch import Fetched
+from livewell.refresh import task as refresher
+from livewell.refresh.fetch.upstream_call import Fetched
 from tests.support.market import Market, market
 
 

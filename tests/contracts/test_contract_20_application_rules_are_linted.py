@@ -49,9 +49,9 @@ Rule = Callable[[str, str], list[str]]
 def layers() -> dict[str, int]:
     """Which part stands on which, from the top: the same list that import-linter reads."""
     contracts = tomllib.loads(PROJECT.read_text())["tool"]["importlinter"]["contracts"]
-    [stacked] = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    [stacked] = [contract["layers"] for contract in contracts if contract.get("containers") == ["livewell"]]
     return {
-        part.strip().removeprefix("livewell."): place
+        part.strip(): place
         for place, line in enumerate(stacked)
         for part in line.replace("|", ":").split(":")
     }

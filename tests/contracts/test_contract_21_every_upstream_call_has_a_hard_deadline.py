@@ -17,9 +17,9 @@ from pydantic import SecretStr
 from livewell import Settings
 from livewell.apps.market.simulator.simulator import Simulator
 from livewell.outbound import Outbound
-from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
-from livewell.refresh.document import read_file
-from livewell.refresh.fetch import Failure, Fetched, fetch
+from livewell.refresh.definition.document import read_file
+from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
+from livewell.refresh.fetch.upstream_call import Failure, Fetched, fetch
 from tests.support.market import CREDENTIAL, HOST, UPSTREAM, quote
 
 DEADLINE_SECONDS = 0.5

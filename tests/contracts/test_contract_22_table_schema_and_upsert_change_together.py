@@ -14,11 +14,11 @@ from pydantic import SecretStr
 
 from livewell.apps.market import type_files
 from livewell.db import Database, scratch
-from livewell.refresh.apply import apply
-from livewell.refresh.definition import TypeDefinition
-from livewell.refresh.document import read_file
-from livewell.refresh.drift import Drift, find_drift
-from livewell.refresh.validate import Valid, validate
+from livewell.refresh.definition.document import read_file
+from livewell.refresh.definition.model import TypeDefinition
+from livewell.refresh.registry.apply import apply
+from livewell.refresh.registry.drift import Drift, find_drift
+from livewell.refresh.validate.answer import Valid, validate
 from livewell.settings import Settings
 from tests.support.refresh_types import NOW, QUOTE, type_of
 from tests.support.registry_sql import RegistrySession

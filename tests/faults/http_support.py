@@ -26,10 +26,10 @@ import httpx2
 import jwt
 
 import livewell
-from livewell.server.keys import NewKey
+from livewell.server.auth.api_keys import NewKey
 from livewell.settings import Settings
-from livewell.testing.events import EventStream
 from livewell.testing.processes import ChildProcess
+from livewell.testing.sse_client import EventStream
 from tests.faults.fleet import START_SECONDS_MAX, Fleet, open_fleet
 from tests.faults.scenario import Scale
 from tests.support.http import addresses, logins

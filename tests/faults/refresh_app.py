@@ -18,9 +18,9 @@ from livewell import Livewell, Settings
 from livewell.errors import OwnershipLost
 from livewell.outbound import Outbound
 from livewell.queue.job import Job
-from livewell.refresh.fetch import Failure
-from livewell.refresh.refresher import KnownType, Refresher, Wanted
-from livewell.refresh.registry import Registry
+from livewell.refresh.fetch.upstream_call import Failure
+from livewell.refresh.registry.registry import Registry
+from livewell.refresh.task import KnownType, Refresher, Wanted
 from tests.faults.fleet_app import LOG, note
 
 DEADLINE = "LIVEWELL_TEST_DEADLINE_SECONDS"

@@ -37,9 +37,9 @@ from livewell.apps.market.simulator.log import read_events
 from livewell.apps.market.simulator.market import Market
 from livewell.apps.market.simulator.simulator import Simulator
 from livewell.apps.market.simulator.verdict import Claim
-from livewell.refresh.apply import apply
-from livewell.refresh.document import read
+from livewell.refresh.definition.document import read
 from livewell.refresh.reading import Reading
+from livewell.refresh.registry.apply import apply
 from tests.faults.fleet import Fleet, Worker, open_fleet
 from tests.faults.refresh_app import DEADLINE
 from tests.faults.scenario import Findings, Scale

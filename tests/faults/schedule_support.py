@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tests.faults.fleet import Event, Fleet, Worker
 from tests.faults.scenario import Findings
-from tests.schedule.scheduled_app import EVERY, HOLD
+from tests.integration.schedule.scheduled_app import EVERY, HOLD
 
-COMMAND = ("-m", "livewell.cli", "worker", "tests.schedule.scheduled_app:app")
+COMMAND = ("-m", "livewell.cli", "worker", "tests.integration.schedule.scheduled_app:app")
 EVERY_SECONDS = 0.2
 
 

@@ -19,7 +19,7 @@ from bench.push.lab import Served, fill, served
 from bench.refresh.lab import migrate
 from bench.server import Database
 from livewell.db import scratch
-from livewell.testing.events import EventStream
+from livewell.testing.sse_client import EventStream
 from tests.faults.scenario import Scale
 
 

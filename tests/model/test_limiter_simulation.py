@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from livewell.testing.limits import busiest_window, calls_between
+from livewell.testing.call_windows import busiest_window, calls_between
 from livewell.testing.upstream.call import Call
 from tests.support.queue_sql import LimitedClaim, QueueSession
 

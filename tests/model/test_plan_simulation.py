@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from livewell.refresh.plan import Freshness, serve
-from livewell.refresh.plan_facts import Group, TypeFacts, UpstreamFacts
+from livewell.refresh.plan.demand import Freshness, serve
+from livewell.refresh.plan.facts import Group, TypeFacts, UpstreamFacts
 from tests.model.test_refresh_fairness import Key, by_viewers_and_waiting
 
 WITHIN = 0.10

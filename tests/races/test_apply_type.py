@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 from livewell.db import Database
 from livewell.errors import DatabaseError, LivewellError
-from livewell.refresh import apply as applying
-from livewell.refresh.apply import apply
+from livewell.refresh.registry import apply as applying
+from livewell.refresh.registry.apply import apply
 from livewell.settings import Settings
 from tests.support.refresh_types import QUOTE, type_of
 from tests.support.registry_sql import RegistrySession

@@ -14,10 +14,10 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from livewell.server.app import create_app, guarded
-from livewell.server.keys import NewKey
+from livewell.server.auth.api_keys import NewKey
 from livewell.server.pools import Addresses
-from livewell.server.run import HttpServer, address_of, bind
-from livewell.server.state import State
+from livewell.server.process import State
+from livewell.server.serve import HttpServer, address_of, bind
 from livewell.settings import Settings
 
 BASE = "http://127.0.0.1:8484"

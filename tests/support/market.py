@@ -14,8 +14,8 @@ from livewell.apps.market.simulator.knobs import Knobs
 from livewell.apps.market.simulator.market import Market as SimulatedMarket
 from livewell.apps.market.simulator.simulator import Simulator
 from livewell.queue.worker.worker import Worker
-from livewell.refresh.apply import apply
-from livewell.refresh.document import read_file
+from livewell.refresh.definition.document import read_file
+from livewell.refresh.registry.apply import apply
 from tests.support import canary
 
 CREDENTIAL = "FMP_TEST_KEY"

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from livewell.refresh import calendar
+from livewell.refresh.registry import exchange_calendar as calendar
 from tests.support.queue_sql import QueueSession, Row
 
 TABLES = (

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
-from livewell.refresh.document import read
+from livewell.refresh.definition.document import read
+from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
 
 NOW = datetime(2026, 7, 22, 20, 5, tzinfo=UTC)
 ROW = '{"symbol": "AAPL", "price": 231.40, "volume": 41237893, "name": "Apple Inc.", "timestamp": 1784750401}'

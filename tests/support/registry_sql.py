@@ -6,10 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from livewell.refresh import document as documents
-from livewell.refresh.apply import type_row
-from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
-from livewell.refresh.validate import Valid, validate
+from livewell.refresh.definition import document as documents
+from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
+from livewell.refresh.registry.apply import type_row
+from livewell.refresh.validate.answer import Valid, validate
 from tests.support.queue_sql import QueueSession
 from tests.support.refresh_types import NOW, upstream_of
 

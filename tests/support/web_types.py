@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from livewell.db import Database
-from livewell.refresh.apply import apply
-from livewell.refresh.document import read_file
+from livewell.refresh.definition.document import read_file
+from livewell.refresh.registry.apply import apply
 from livewell.settings import Settings
 from tests.support.market import PROFILE, UPSTREAM, quote
 

@@ -11,8 +11,8 @@ import pytest
 from pydantic import SecretStr
 
 from livewell.alerts.channel import declared, read_channels
+from livewell.alerts.delivery_verdict import answered, failed
 from livewell.alerts.message import Message, discord, sign, webhook
-from livewell.alerts.verdict import answered, failed
 from livewell.errors import CallFailed, ConfigurationError
 from livewell.settings import AlertChannel, Settings
 

@@ -6,9 +6,9 @@ import pytest
 
 from livewell import Settings
 from livewell.errors import InvalidDefinition
-from livewell.refresh.credentials import Credentials, own_variables
-from livewell.refresh.definition import UpstreamDefinition
-from livewell.refresh.document import read_file
+from livewell.refresh.definition.credentials import Credentials, own_variables
+from livewell.refresh.definition.document import read_file
+from livewell.refresh.definition.model import UpstreamDefinition
 from livewell.settings import AlertChannel, Issuer
 
 FILE = """

@@ -11,10 +11,10 @@ import pytest
 
 from livewell.apps.market import type_files
 from livewell.errors import InvalidDefinition
-from livewell.refresh import document as documents
-from livewell.refresh.definition import TypeDefinition, UpstreamDefinition
-from livewell.refresh.document import read_file, read_row
-from livewell.refresh.sample import check_sample
+from livewell.refresh.definition import document as documents
+from livewell.refresh.definition.document import read_file, read_row
+from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
+from livewell.refresh.registry.sample_check import check_sample
 from tests.support.refresh_types import QUOTE, changed, type_of
 
 FILES = type_files()

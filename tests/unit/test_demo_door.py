@@ -9,7 +9,7 @@ from rich.console import Console
 
 from livewell import Settings
 from livewell.apps.market.demo.screen import Scene, Screen
-from livewell.cli import demo
+from livewell.cli.commands import demo
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ async def test_where_nobody_reads_there_is_only_the_address(
         assert print_link
         return "lw_x"
 
-    monkeypatch.setattr("livewell.server.login.make_link", made)
+    monkeypatch.setattr("livewell.server.auth.login_links.make_link", made)
     door = demo._door(print_link=print_link)
 
     assert await door.link(None, Settings(), "http://127.0.0.1:1") == link  # type: ignore[arg-type] # no database is asked

@@ -17,7 +17,7 @@ def test_every_finding_is_on_the_page_and_has_a_test() -> None:
     source = "\n".join(path.read_text() for path in (ROOT / "src/livewell/operations/doctor").glob("*.py"))
     words = {word for match in FINDING.findall(source) for word in match if word}
     page = set(re.findall(r"^\| `([a-z_0-9]+)` \|", (ROOT / "docs/operations/doctor.md").read_text(), re.MULTILINE))
-    tests = "\n".join(path.read_text() for path in (ROOT / "tests/operations").glob("test_doctor*.py"))
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests/integration/operations").glob("test_doctor*.py"))
     assert len(words) > 25
     assert words == page
     assert [word for word in sorted(words) if f'"{word}"' not in tests] == []

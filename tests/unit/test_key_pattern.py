@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from livewell.refresh.pattern import PatternError, parse
+from livewell.refresh.definition.key_pattern import PatternError, parse
 
 CLASS = st.sampled_from(["[A-Z]", "[a-z0-9]", "[A-Z0-9.^=-]", "[-_]", "[0-9]", "A", "x", "\\.", "-", "/"])
 COUNT = st.sampled_from(["", "?", "{1}", "{2}", "{1,3}", "{0,4}", "{3,5}"])

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from livewell.refresh.plan import UpstreamPlan, plan, serve
-from livewell.refresh.plan_facts import BudgetFacts, Facts, Group, TypeFacts, UpstreamFacts, walks_per_day
-from livewell.refresh.planner import Plan, advice_words, document, not_fresh_words, quantity, span
+from livewell.refresh.plan.demand import UpstreamPlan, plan, serve
+from livewell.refresh.plan.facts import BudgetFacts, Facts, Group, TypeFacts, UpstreamFacts, walks_per_day
+from livewell.refresh.plan.report import Plan, advice_words, document, not_fresh_words, quantity, span
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 QUOTE = TypeFacts("quote", "api", 60.0, bytes_per_key=1000.0)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from livewell.logs import hide
-from livewell.redact import MASK, REDACT_CHARS_MAX, URL_CHARS_MAX, mask_url, redact
+from livewell.telemetry.logs import hide
+from livewell.telemetry.redact import MASK, REDACT_CHARS_MAX, URL_CHARS_MAX, mask_url, redact
 
 # Every secret holds this, so that finding it is never an accident of the words around it.
 CANARY = "Zq7canary"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from livewell.errors import InvalidOption
-from livewell.refresh.request import build, with_credential
+from livewell.refresh.fetch.request import build, with_credential
 from tests.support.refresh_types import QUOTE, type_of, upstream_of
 
 FMP = upstream_of()

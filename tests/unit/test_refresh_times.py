@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from livewell.refresh.definition import TimeFormat
-from livewell.refresh.times import TimeError, end_of_day, parse_instant
+from livewell.refresh.definition.model import TimeFormat
+from livewell.refresh.definition.times import TimeError, end_of_day, parse_instant
 
 NEW_YORK = "America/New_York"
 

@@ -11,10 +11,10 @@ import pytest
 
 from livewell.apps.market import TYPES
 from livewell.errors import UnknownType
-from livewell.refresh import document as documents
-from livewell.refresh.definition import TypeDefinition
-from livewell.refresh.registry import Registry
-from livewell.refresh.twins import has_twin
+from livewell.refresh.definition import document as documents
+from livewell.refresh.definition.model import TypeDefinition
+from livewell.refresh.registry.registry import Registry
+from livewell.refresh.registry.twins import has_twin
 from tests.support.refresh_types import PRICES, QUOTE, UPSTREAM, changed
 
 

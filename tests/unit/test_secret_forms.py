@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from livewell.redact import MASK
-from livewell.secret_forms import Secrets
+from livewell.telemetry.redact import MASK
+from livewell.telemetry.secret_forms import Secrets
 
 unhurried = settings(deadline=None)  # the default of 200 ms fails on a busy machine
 

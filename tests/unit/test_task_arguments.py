@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from livewell.errors import InvalidPayload
 from livewell.model import Lane, TaskPolicy
-from livewell.queue.task import TaskDefinition, define
+from livewell.queue.definition import TaskDefinition, define
 
 _BYTES_MAX = 262_144
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from livewell.repeats import Repeats
-from livewell.tracebacks import TRACEBACK_BYTES_MAX, traceback_of
+from livewell.telemetry.repeats import Repeats
+from livewell.telemetry.tracebacks import TRACEBACK_BYTES_MAX, traceback_of
 
 
 def _raised(make: object) -> BaseException:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from livewell.model import Blame
-from livewell.refresh.definition import TypeDefinition
+from livewell.refresh.definition.model import TypeDefinition
 from livewell.refresh.reasons import Reason
-from livewell.refresh.validate import Missing, Rejected, Transform, Valid, Verdict, validate
+from livewell.refresh.validate.answer import Missing, Rejected, Transform, Valid, Verdict, validate
 from tests.support.refresh_types import NOW, PRICES, QUOTE, ROW, type_of
 
 QUOTES = type_of(QUOTE)

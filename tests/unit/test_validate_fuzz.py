@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from livewell.apps.market import type_files
-from livewell.refresh.definition import TypeDefinition
-from livewell.refresh.document import read_file
+from livewell.refresh.definition.document import read_file
+from livewell.refresh.definition.model import TypeDefinition
 from livewell.refresh.reasons import Reason
-from livewell.refresh.validate import Contradicted, Missing, Rejected, Valid, validate
+from livewell.refresh.validate.answer import Contradicted, Missing, Rejected, Valid, validate
 from tests.support.refresh_types import NOW, QUOTE, ROW, type_of
 
 QUOTES = type_of(QUOTE, columns={"any": {"type": "jsonb", "nullable": True, "from": "timestamp"}})

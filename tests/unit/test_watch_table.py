@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
-from livewell.cli.watch import as_table
+from livewell.cli.commands.watch import as_table
 from livewell.refresh.reading import Reading
 
 NOW = datetime(2026, 7, 22, 15, 0, tzinfo=UTC)

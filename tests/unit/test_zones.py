@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from livewell.errors import ConfigurationError, InvalidOption
-from livewell.limits.written import resets
-from livewell.refresh.admin import _check_schedule
-from livewell.schedule.slots import check_zone
+from livewell.limits.notation import resets
+from livewell.refresh.registry.admin import _check_schedule
+from livewell.schedule.due_times import check_zone
 from livewell.zones import read_zone
 
 NONE = [

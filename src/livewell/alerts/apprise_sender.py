@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from livewell.alerts.channel import Channel
+from livewell.alerts.delivery_verdict import Verdict, failed
 from livewell.alerts.message import Message
-from livewell.alerts.verdict import Verdict, failed
 from livewell.errors import CallFailed, PermitLate
 from livewell.outbound import Outbound
 

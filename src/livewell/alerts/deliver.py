@@ -20,8 +20,8 @@ import structlog
 from livewell.alerts import message as words
 from livewell.alerts.apprise_sender import send_by_apprise
 from livewell.alerts.channel import Channel, declared
+from livewell.alerts.delivery_verdict import Verdict, answered, failed
 from livewell.alerts.message import Message
-from livewell.alerts.verdict import Verdict, answered, failed
 from livewell.db import Database
 from livewell.errors import CallFailed, PermitLate
 from livewell.outbound import Outbound

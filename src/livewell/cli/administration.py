@@ -24,13 +24,13 @@ def administer(act: Callable[[QueueAdmin], Awaitable[T]]) -> T:
 
 def with_app(act: Callable[[Livewell], Awaitable[T]]) -> T:
     """Run something on an open app that declares no tasks: looking needs none."""
-    from livewell import logs  # noqa: PLC0415 - heavy
     from livewell.app import Livewell  # noqa: PLC0415 - heavy
     from livewell.db.acts import act_as  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
+    from livewell.telemetry import logs  # noqa: PLC0415 - heavy
 
     settings = Settings.load()
-    logs.configure(settings)
+    logs.configure(level=settings.log_level, form=settings.log_format)
 
     async def run() -> T:
         act_as(f"cli:{_user()}@{socket.gethostname()}")

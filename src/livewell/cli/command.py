@@ -25,7 +25,7 @@ from livewell.errors import (
     InvalidPayload,
     LivewellError,
 )
-from livewell.redact import redact
+from livewell.telemetry.redact import redact
 
 OK, PROBLEM, USAGE, INTERRUPTED = 0, 1, 2, 130
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from livewell.cli.terminal import console, echo
-from livewell.control_characters import escaped, printable
-from livewell.logs import hide
-from livewell.redact import redact
+from livewell.telemetry.control_characters import escaped, printable
+from livewell.telemetry.logs import hide
+from livewell.telemetry.redact import redact
 
 if TYPE_CHECKING:
     from rich.table import Table

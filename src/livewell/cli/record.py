@@ -11,8 +11,8 @@ import click
 
 from livewell.cli.output import age, print_facts, print_json
 from livewell.cli.terminal import echo
-from livewell.control_characters import escaped
-from livewell.logs import hide
+from livewell.telemetry.control_characters import escaped
+from livewell.telemetry.logs import hide
 
 REVEAL = click.option("--reveal", is_flag=True, help="Show the payload as it is stored, secrets included.")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from livewell.control_characters import printable
+from livewell.telemetry.control_characters import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType

@@ -31,7 +31,7 @@ from livewell.errors import (
     UnknownQueue,
     UnknownType,
 )
-from livewell.redact import redact
+from livewell.telemetry.redact import redact
 
 Row = tuple[Any, ...]
 Connection = psycopg.AsyncConnection[Row]

@@ -166,7 +166,7 @@ async def _steps(connection: Connection, generator: PQGen[T]) -> T:
     """All of them, as the socket becomes ready; without connection.wait(), which asks the server to cancel when we are cancelled.
 
     It looks at the socket again every tenth of a second, and that is needed: uvloop forgets a socket when the server cuts the connection, after one last wake that may find only half of what there is to read. Waits without this
-    look lasted for ever (tests/worker/test_link.py).
+    look lasted for ever (tests/integration/queue/test_link.py).
     """
     return await waiting.wait_async(generator, connection.pgconn.socket, interval=_LOOK_SECONDS)
 

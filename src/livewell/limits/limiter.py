@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from livewell.errors import ConfigurationError, InvalidOption
-from livewell.limits import written
+from livewell.limits import notation as written
 from livewell.limits.walls import Call, Heard, Walls
 
 DEADLINE_SECONDS = 30.0  # unless told otherwise: three times what a refresh waits for its answer

@@ -2,7 +2,7 @@
 
     database ──system_state()──▶ gauges ──┐
                                           ├──▶ text
-    livewell.measures ──▶ counters ───────┘
+    livewell.telemetry.measures ──▶ counters ───────┘
 
 A gauge is set from the state at the moment of asking: after a restart it is right with the first answer, whoever gives it. Every server of a fleet gives the same gauges; ask one, or take max().
 """
@@ -16,9 +16,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from livewell import measures
 from livewell.operations.gauges import GAUGES
 from livewell.operations.state import Document
+from livewell.telemetry import measures
 
 __all__ = ["CONTENT_TYPE", "process_text", "text"]
 

@@ -26,7 +26,6 @@ import aiohttp
 from pydantic import SecretStr
 from yarl import URL
 
-from livewell import tracing
 from livewell.errors import CallFailed, InvalidOption, LivewellError
 from livewell.outbound.answer import Answer
 from livewell.outbound.decoding import decoder
@@ -35,6 +34,7 @@ from livewell.outbound.failure import BodyRefused, Reason, explain, safe
 from livewell.outbound.guard import Guard, Resolve, SystemResolve
 from livewell.outbound.target import Hosts, Target, UrlRefused
 from livewell.settings import Settings
+from livewell.telemetry import tracing
 from livewell.version import VERSION
 
 __all__ = ["Outbound"]

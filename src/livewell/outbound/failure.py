@@ -11,8 +11,8 @@ from typing import Literal
 import aiohttp
 
 from livewell.outbound.guard import AddressRefused
-from livewell.redact import redact
-from livewell.secret_forms import secrets_of
+from livewell.telemetry.redact import redact
+from livewell.telemetry.secret_forms import secrets_of
 
 __all__ = ["DETAIL_CHARS_MAX", "BodyRefused", "Reason", "explain", "safe"]
 

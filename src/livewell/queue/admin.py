@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from livewell.db import Database, acts
+from livewell.db.nudge import Nudger
 from livewell.errors import InvalidOption, JobNotFound, UnknownQueue
 from livewell.model import Cancelled, JobState
-from livewell.queue.nudge import Nudger
-from livewell.queue.task import encode_json
+from livewell.queue.definition import encode_json
 from livewell.queue.why import Why
 
 Record = dict[str, Any]

@@ -15,12 +15,12 @@ from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from livewell import tracing
 from livewell.db import Database, Row, Transaction
 from livewell.db.database import Foreign
+from livewell.db.nudge import Nudger
 from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption
 from livewell.model import Answer, Enqueued, Policy
-from livewell.queue.nudge import Nudger
+from livewell.telemetry import tracing
 
 _ENQUEUE = "SELECT * FROM livewell.enqueue_jobs(%s::jsonb, %s)"
 _PLAIN = "SELECT livewell.enqueue_plain(%s, %s, %s::bigint[], %s::jsonb, %s, %s, %s, %s, %s, %s)"

@@ -11,7 +11,7 @@ import structlog
 
 from livewell.model import Backoff, Failed, Outcome, Refused, Released
 from livewell.queue.job import Job
-from livewell.repeats import Repeats
+from livewell.telemetry.repeats import Repeats
 
 log = structlog.get_logger("livewell.worker")
 

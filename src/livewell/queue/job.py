@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from livewell.errors import LivewellError, OwnershipLost, PermitLate, PermitRefused
 from livewell.model import Claimed, Permit, Succeeded
-from livewell.queue.results import results
+from livewell.queue.outcomes import results
 
 if TYPE_CHECKING:
     from livewell.db import Database, Transaction

@@ -17,14 +17,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from livewell import tracing
 from livewell.errors import DatabaseUnavailable, InvalidPayload, OwnershipLost, PermitLate
 from livewell.model import Cancel, Claimed, Failed, Outcome, Refused, Release, Released, Retry, Stopped, Succeeded
+from livewell.queue.definition import TaskDefinition
 from livewell.queue.job import Job
-from livewell.queue.results import speak_as_one
-from livewell.queue.task import TaskDefinition
-from livewell.redact import redact
-from livewell.tracebacks import has_cause, mask_known, place_of, traceback_of, words
+from livewell.queue.outcomes import speak_as_one
+from livewell.telemetry import tracing
+from livewell.telemetry.redact import redact
+from livewell.telemetry.tracebacks import has_cause, mask_known, place_of, traceback_of, words
 
 _SUCCEEDED = Succeeded()
 _CONFLICTS = ("40001", "40P01")

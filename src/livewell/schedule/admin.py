@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from livewell.db import Database, acts
+from livewell.db.nudge import Nudger
 from livewell.errors import InvalidOption, UnknownSchedule
-from livewell.queue.nudge import Nudger
 from livewell.schedule.scheduler import SCHEDULE
 
 Record = dict[str, Any]

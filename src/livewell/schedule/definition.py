@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from livewell.errors import ConfigurationError
-from livewell.schedule.slots import Missed, Rule, check_cron
+from livewell.schedule.due_times import Missed, Rule, check_cron
 
 EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.01, 400 * 86400.0
 TIMEOUT_SECONDS_MAX = 86400.0
 OURS = "livewell."  # names of what Livewell does itself begin so
-_WALK = "walk."  # and those of scheduled types, see refresh/sql/functions/show_walk.sql
+_WALK = "walk."  # and those of scheduled types, see refresh/sql/functions/due/show_walk.sql
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,53}")
 
 

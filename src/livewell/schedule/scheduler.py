@@ -24,13 +24,13 @@ import structlog
 from cronsim import CronSimError
 
 from livewell.db import Database
+from livewell.db.nudge import Nudger
 from livewell.errors import ConfigurationError, DatabaseError, LivewellError
-from livewell.queue.nudge import Nudger
 from livewell.queue.worker.threads import Threads
-from livewell.repeats import Repeats
 from livewell.schedule.definition import Run, ScheduleDefinition
-from livewell.schedule.running import Begun, Running
-from livewell.schedule.slots import Kind, Missed, Rule, check_zone, first_slot, plan
+from livewell.schedule.due_times import Kind, Missed, Rule, check_zone, first_slot, plan
+from livewell.schedule.run import Begun, Running
+from livewell.telemetry.repeats import Repeats
 
 log = structlog.get_logger("livewell.schedule")
 

@@ -1,14 +1,17 @@
-"""HTTP: who may come in, what they may ask, and how the answers look.
+"""HTTP. A request passes these folders in this order:
 
-request ──▶ guard (host, origin, size, who, how often) ──▶ route (scope, arguments) ──▶ capability ──▶ answer or problem
+connection/   the socket: how many, how long, from where; the HTTP protocol
+gate/         host, origin, size, rate and slots, before any route runs
+auth/         who is calling: API key, login cookie or JSON Web Token
+routes/       one file per capability: scope, arguments, one call
+answers/      how answers look: JSON, pages of lists, problem documents
+streams/      answers that go on: server-sent events
 
-app.py        the application: routes, guard, problem documents, OpenAPI
-state.py      what one server process holds: pools, keys, limits
-pools.py      one pool per database role
-guard.py      what every request passes before any route sees it
-auth.py       who is calling: API key, login cookie or JSON Web Token
-buckets.py    how often one client may ask
-problems.py   errors as RFC 9457 problem documents
-wire.py       JSON as it is sent; pages of lists
-routes/       one file per capability
+app.py             the application: routes, gate, problem documents, OpenAPI
+serve.py           the listening server and its end
+process.py         what one server process holds: pools, limits, streams
+pools.py           one pool per database role
+pages.py           HTML pages and static files
+depends.py         what routes ask for: the process, a caller with a scope
+late_schedules.py  which schedules are late, asked once a second at most
 """

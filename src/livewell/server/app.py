@@ -8,14 +8,14 @@ from typing import Any
 from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
-from livewell.server import problems
-from livewell.server.guard import Guard
+from livewell.server.answers import problems
+from livewell.server.answers.json_answer import Answer
+from livewell.server.answers.problems import ProblemDocument
+from livewell.server.gate.gate import Guard
+from livewell.server.gate.unknown_parameters import known_only
 from livewell.server.pages import nothing_here
-from livewell.server.parameters import known_only
-from livewell.server.problems import ProblemDocument
+from livewell.server.process import State
 from livewell.server.routes import ROUTERS
-from livewell.server.state import State
-from livewell.server.wire import Answer
 from livewell.version import VERSION
 
 # What any route may answer besides its own: a problem document each.

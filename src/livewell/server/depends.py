@@ -14,9 +14,9 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from livewell.db.acts import act_as
-from livewell.server.auth import Caller
-from livewell.server.problems import not_allowed
-from livewell.server.state import State
+from livewell.server.answers.problems import not_allowed
+from livewell.server.auth.caller import Caller
+from livewell.server.process import State
 
 
 async def state_of(request: Request) -> State:

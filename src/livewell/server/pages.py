@@ -19,9 +19,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from livewell.db import embedded
+from livewell.server.answers.json_answer import Answer
+from livewell.server.answers.problems import not_found
 from livewell.server.depends import TheState
-from livewell.server.problems import not_found
-from livewell.server.wire import Answer
 from livewell.settings import Settings
 from livewell.web import PAGES, STATIC
 

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from livewell.redact import MASK, mask_url, redact
+from livewell.telemetry.redact import MASK, mask_url, redact
 
 _SHOWN_CHARS_MAX = 80
 

@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from livewell.db import Transaction
 from livewell.db.database import Foreign
 from livewell.model import Enqueued
-from livewell.queue.handle import Task
+from livewell.queue.task import Task
 from livewell.settings import Settings
 from livewell.sync.admin import SyncAdmin
 from livewell.sync.call import Call

@@ -23,10 +23,10 @@ from typing import Any, Protocol
 
 from livewell.db import Database, Transaction
 from livewell.db.database import Foreign
+from livewell.db.nudge import Nudger
 from livewell.errors import DatabaseUnavailable, LivewellError
 from livewell.model import Enqueued
 from livewell.queue.admin import QueueAdmin
-from livewell.queue.nudge import Nudger
 from livewell.settings import Settings
 from livewell.sync.portal import Portal, refuse_event_loop
 from livewell.sync.thread import STOP_SECONDS, PortalThread

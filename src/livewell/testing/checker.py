@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from livewell.testing.limits import busiest_window, overlaps
+from livewell.testing.call_windows import busiest_window, overlaps
 from livewell.testing.upstream.call import Call
 
 __all__ = ["HistoryChecker"]

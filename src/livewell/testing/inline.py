@@ -19,9 +19,9 @@ from livewell.app import Livewell
 from livewell.model import Claimed, Outcome, Succeeded
 from livewell.queue.failures import FailureLog
 from livewell.queue.job import Job
-from livewell.queue.results import results
+from livewell.queue.outcomes import results
 from livewell.queue.run import run_call
-from livewell.queue.worker.limited import permit_of
+from livewell.queue.worker.claim_limited import permit_of
 from livewell.settings import Settings
 
 _LEASE_SECONDS = 3600.0

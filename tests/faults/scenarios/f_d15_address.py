@@ -3,7 +3,7 @@
 The workers may call 127.0.0.1, where the upstream is, and localhost for F-D16. Servers of the scenario's own listen where nobody may go and count who comes. The upstream's row is changed under the running
 workers to every forbidden place; the keys fail with the reason refused_address (tls), nothing is dialled, nothing is sent, and when the row is right again so is the data.
 
-What happens without each of these: tests/outbound/test_guard.py and test_tls.py.
+What happens without each of these: tests/integration/outbound/test_guard.py and test_tls.py.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
-from livewell.refresh.apply import apply
-from livewell.refresh.document import read
+from livewell.refresh.definition.document import read
+from livewell.refresh.registry.apply import apply
 from tests.faults.refresh_app import ATTENTIVE
 from tests.faults.refresh_fleet import CREDENTIAL, RefreshFleet, open_refresh_fleet
 from tests.faults.scenario import Findings, Scale, Scenario
-from tests.outbound.hostile import HostileServer, answering
+from tests.integration.outbound.hostile import HostileServer, answering
 
 KEYS = 3
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n[]"

@@ -15,7 +15,7 @@ import asyncio
 
 from livewell.apps.market.simulator.judge import calls
 from livewell.errors import InvalidOption
-from livewell.testing.limits import busiest_window
+from livewell.testing.call_windows import busiest_window
 from tests.faults.refresh_fleet import RefreshFleet, open_refresh_fleet
 from tests.faults.scenario import Findings, Scale, Scenario
 

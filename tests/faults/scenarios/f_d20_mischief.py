@@ -28,8 +28,8 @@ from pydantic import SecretStr
 
 from livewell import Livewell, Settings
 from livewell.db.embedded import EmbeddedServer
-from livewell.refresh.apply import apply
-from livewell.refresh.document import read
+from livewell.refresh.definition.document import read
+from livewell.refresh.registry.apply import apply
 from livewell.testing.history import AppendLog
 from livewell.testing.processes import ChildProcess
 from tests.faults.database_support import own_server

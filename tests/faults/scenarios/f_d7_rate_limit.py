@@ -18,7 +18,7 @@ import random
 from dataclasses import dataclass
 
 from livewell.testing import Call, HistoryChecker
-from livewell.testing.limits import busiest_window
+from livewell.testing.call_windows import busiest_window
 from tests.faults.fleet import Worker
 from tests.faults.limited_fleet import LimitedFleet, open_limited_fleet
 from tests.faults.scenario import Findings, Scale

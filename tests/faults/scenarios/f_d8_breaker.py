@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 
 from livewell.testing import Call, HistoryChecker
-from livewell.testing.limits import calls_between
+from livewell.testing.call_windows import calls_between
 from livewell.testing.processes import eventually_async
 from tests.faults.fleet import Worker
 from tests.faults.limited_fleet import LimitedFleet, open_limited_fleet

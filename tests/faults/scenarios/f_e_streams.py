@@ -14,7 +14,7 @@ import time
 from urllib.parse import urlsplit
 
 from bench.push.child import percentile
-from livewell.testing.events import EventStream
+from livewell.testing.sse_client import EventStream
 from tests.faults.scenario import Findings, Scale, Scenario
 from tests.faults.stream_support import Hall, open_hall
 

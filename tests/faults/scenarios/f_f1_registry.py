@@ -13,9 +13,9 @@ import time
 import psycopg
 
 from livewell.errors import ConfigurationError
-from livewell.refresh.definition import TypeDefinition
-from livewell.refresh.document import read, read_file
-from livewell.refresh.sample import check_sample
+from livewell.refresh.definition.document import read, read_file
+from livewell.refresh.definition.model import TypeDefinition
+from livewell.refresh.registry.sample_check import check_sample
 from tests.faults import hostile_definitions as hostile
 from tests.faults.fleet import open_fleet
 from tests.faults.scenario import Findings, Scale

@@ -6,7 +6,7 @@ as they were, and no stream was told to go.
 
 A second round has everybody at the bound of their streams: what is refused there must not depend on whether the session of somebody else is being streamed.
 
-Can it fail? Yes: without the comparison of users in refresh/sessions.py 40 streams of others were opened; and when any stream of the same name passed the bound, 404 instead of 429 told that a session exists (20 of 20).
+Can it fail? Yes: without the comparison of users in refresh/push/streamed_sessions.py 40 streams of others were opened; and when any stream of the same name passed the bound, 404 instead of 429 told that a session exists (20 of 20).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from livewell.testing.events import EventStream
+from livewell.testing.sse_client import EventStream
 from tests.faults.http_support import BODIES, Operation, Site, Visitor, open_site
 from tests.faults.scenario import Findings, Scale
 from tests.faults.scenarios.f_f5_secret import TABLES

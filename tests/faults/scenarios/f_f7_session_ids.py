@@ -5,7 +5,7 @@ the id of a session that is the caller's own.
 
 A session of a public key is nobody's in particular, but it is of that key: another public key that knows its id is one more of those who are not its user (L12; until 0.6 it could use it).
 
-Can it fail? Yes: without the comparison of users in refresh/sessions.py 36 streams of others were accepted.
+Can it fail? Yes: without the comparison of users in refresh/push/streamed_sessions.py 36 streams of others were accepted.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ OPTIONS = (
 )
 FULL = ("--phases=coverage,fuzzing", "--max-time=300")
 SHORT = ("--phases=fuzzing", "--max-examples=3")  # so many, not so long: on a busy machine five seconds are none
-SHORT_CALLER = "public key"  # tests/server/test_openapi.py has an operator in `make test`
+SHORT_CALLER = "public key"  # tests/integration/server/test_openapi.py has an operator in `make test`
 SECONDS_MAX = 900.0
 GENERATED = re.compile(r"([\d,]+) generated")
 

@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 import psycopg
 
-from livewell.testing.events import EventStream
+from livewell.testing.sse_client import EventStream
 from tests.faults.http_support import Site
 from tests.faults.siege.record import Record
 

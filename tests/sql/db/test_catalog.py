@@ -343,7 +343,7 @@ def test_another_clock_is_noticed(db: Connection, clock: str) -> None:
 
 
 NOW = Path(livewell.__file__).parent / "db" / "sql" / "functions" / "now.sql"
-FUNCTION_FILES = sorted(set(Path(livewell.__file__).parent.glob("*/sql/functions/*.sql")) - {NOW})
+FUNCTION_FILES = sorted(set(Path(livewell.__file__).parent.glob("*/sql/functions/**/*.sql")) - {NOW})
 
 
 @pytest.mark.parametrize("path", FUNCTION_FILES, ids=lambda path: f"{path.parts[-4]}/{path.stem}")

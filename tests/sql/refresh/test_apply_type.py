@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from livewell.refresh.definition import TypeDefinition
+from livewell.refresh.definition.model import TypeDefinition
 from tests.support.refresh_types import PRICES, QUOTE, type_of, upstream_of
 from tests.support.registry_sql import RegistrySession
 

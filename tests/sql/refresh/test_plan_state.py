@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from livewell.refresh.plan import UpstreamPlan, plan
-from livewell.refresh.plan_facts import Facts, read_facts
+from livewell.refresh.plan.demand import UpstreamPlan, plan
+from livewell.refresh.plan.facts import Facts, read_facts
 from tests.support.refresh_sql import RefreshSession
 
 

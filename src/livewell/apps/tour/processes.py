@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from livewell.errors import LivewellError
-from livewell.redact import redact
+from livewell.telemetry.redact import redact
 
 _STOP_SECONDS = 5.0
 _TAIL_LINES = 5

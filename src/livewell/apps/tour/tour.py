@@ -23,8 +23,8 @@ from livewell.apps.tour.processes import WorkerProcess, two_workers
 from livewell.apps.tour.tasks import QUEUE, RUNS_FILE, app, count_runs, visit
 from livewell.db import embedded, migrate
 from livewell.errors import LivewellError
-from livewell.redact import mask_url
 from livewell.settings import Settings
+from livewell.telemetry.redact import mask_url
 
 LEASE_SECONDS = 2
 _TARGET = "livewell.apps.tour.tasks:app"

@@ -1,7 +1,7 @@
 """The SQL files this release carries, read and checked.
 
 <package>/sql/NNN_name.sql       tables, and the functions their triggers need; runs once, never edited after its release
-<package>/sql/functions/NAME.sql one function livewell.NAME; applied again when it changes
+<package>/sql/functions/…/NAME.sql  one function livewell.NAME, in a folder named after its step; applied again when it changes
 <package>/sql/grants.sql         rights of our roles; applied last, left out when a database is installed without roles
 """
 
@@ -103,7 +103,7 @@ def _package(root: Path, name: str) -> Package:
             raise MigrationError(
                 f"livewell migrate: {file.label} should have the number {place:03d}: they count from 001 without a gap."
             )
-    functions = [_function(root, name, path) for path in sorted((folder / "functions").glob("*.sql"))]
+    functions = [_function(root, name, path) for path in sorted((folder / "functions").rglob("*.sql"))]
     grants = (
         _file(root, name, folder / "grants.sql", "grants", 0, _NOT_IN_A_TRANSACTION)
         if (folder / "grants.sql").exists()

@@ -16,11 +16,11 @@ from typing import Any
 
 from livewell.errors import LivewellError, PermitLate
 from livewell.model import Failed, Outcome, Released, Stopped
+from livewell.queue.definition import TaskDefinition
 from livewell.queue.run import OutOfMemory, failed, run_call, run_job
-from livewell.queue.task import TaskDefinition
 from livewell.queue.worker.holding import Held, Holding, StopReason
 from livewell.queue.worker.threads import Threads
-from livewell.tracebacks import passed_users_code
+from livewell.telemetry.tracebacks import passed_users_code
 
 _SWEEP_SECONDS = 0.05
 _TURNS = (

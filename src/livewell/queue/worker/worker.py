@@ -19,22 +19,22 @@ from collections.abc import Set as AbstractSet
 
 import structlog
 
-from livewell import measures
 from livewell.db import Database, Listener
 from livewell.db.listen import require_direct
+from livewell.db.nudge import Nudger
 from livewell.errors import DatabaseError, LivewellError
 from livewell.limits import Walls
 from livewell.model import Backoff, Claimed, Failed, Outcome, Permit, Refused, Released, Stopped, Succeeded
+from livewell.queue.definition import TaskDefinition
 from livewell.queue.failures import FailureLog
 from livewell.queue.job import Job
-from livewell.queue.nudge import Nudger
-from livewell.queue.task import TaskDefinition
-from livewell.queue.worker.exchange import Exchange
+from livewell.queue.worker.claim_ahead import Exchange
+from livewell.queue.worker.claim_limited import Limited, divide
 from livewell.queue.worker.holding import Held, Holding, StopReason
 from livewell.queue.worker.keeper import Keeper, Renewed
-from livewell.queue.worker.limited import Limited, divide
 from livewell.queue.worker.slots import Slots
 from livewell.queue.worker.upkeep import Upkeep
+from livewell.telemetry import measures
 from livewell.version import VERSION
 
 log = structlog.get_logger("livewell.worker")

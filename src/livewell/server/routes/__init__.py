@@ -7,7 +7,6 @@ from livewell.server.routes import (
     health,
     job_stream,
     jobs,
-    login,
     mend,
     operations,
     plan,
@@ -16,6 +15,7 @@ from livewell.server.routes import (
     viewers,
     warnings,
 )
+from livewell.server.routes import logins as login
 
 __all__ = ["ROUTERS"]
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 
+from livewell.server.answers.json_answer import After, Answer, Limit, page
 from livewell.server.depends import Operator, TheState
 from livewell.server.routes.jobs import id_place
 from livewell.server.routes.types import Page
-from livewell.server.wire import After, Answer, Limit, page
 
 router = APIRouter(prefix="/v1", tags=["operations"])
 

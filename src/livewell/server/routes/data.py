@@ -15,18 +15,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from livewell.duration import seconds
 from livewell.errors import InvalidOption, UnknownType
+from livewell.refresh.read.reads import Read
 from livewell.refresh.reading import THROTTLED
-from livewell.refresh.reads import Read
 from livewell.refresh.why import NOTHING, WhyKey, why_key
-from livewell.server.auth import Caller
-from livewell.server.clients import client_of
+from livewell.server.answers.invalid import not_allowed_as
+from livewell.server.answers.json_answer import Answer, TypeKey, TypeName
+from livewell.server.answers.problems import Problem, not_found, too_many
+from livewell.server.answers.reading import Numbers, ReadingDocument, Verdict, answer, demanded
+from livewell.server.auth.caller import Caller
+from livewell.server.auth.share_owner import client_of
 from livewell.server.depends import Subscriber, TheState, Viewer
-from livewell.server.mistakes import not_allowed_as
-from livewell.server.problems import Problem, not_found, too_many
-from livewell.server.reading import Numbers, ReadingDocument, Verdict, answer, demanded
+from livewell.server.process import State
 from livewell.server.routes.types import check_name
-from livewell.server.state import State
-from livewell.server.wire import Answer, TypeKey, TypeName
 
 router = APIRouter(prefix="/v1", tags=["data"])
 

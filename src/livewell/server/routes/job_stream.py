@@ -9,11 +9,11 @@ from typing import Any
 from fastapi import APIRouter
 
 from livewell.queue.progress import JobFollower, JobProgress
-from livewell.server.auth import Caller
+from livewell.server.answers.json_answer import JobId, encode
+from livewell.server.answers.problems import not_found
+from livewell.server.auth.caller import Caller
 from livewell.server.depends import Operator, TheState
-from livewell.server.problems import not_found
-from livewell.server.streams import Stream, event
-from livewell.server.wire import JobId, encode
+from livewell.server.streams.stream import Stream, event
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 

@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from livewell.model import Cancelled
+from livewell.server.answers.json_answer import After, Answer, JobId, Limit, number_after, page
+from livewell.server.answers.problems import Problem, not_found
 from livewell.server.depends import Operator, TheState
-from livewell.server.problems import Problem, not_found
 from livewell.server.routes.types import Page, cursor_place
-from livewell.server.wire import After, Answer, JobId, Limit, number_after, page
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 

@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from livewell.operations.mend import Closed, Probed, Resumed, Taken
-from livewell.refresh.viewers import DUE
+from livewell.refresh.subscribe.subscriptions import DUE
+from livewell.server.answers.json_answer import After, Answer, Limit, page
+from livewell.server.answers.problems import not_found
 from livewell.server.depends import Operator, TheState
-from livewell.server.problems import not_found
 from livewell.server.routes.jobs import id_place
 from livewell.server.routes.types import Page
-from livewell.server.wire import After, Answer, Limit, page
 
 router = APIRouter(prefix="/v1", tags=["operations"])
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from livewell.operations import metrics
 from livewell.operations.state import read_state
+from livewell.server.answers.json_answer import Answer
 from livewell.server.depends import Operator, TheState
-from livewell.server.wire import Answer
 
 router = APIRouter(prefix="/v1", tags=["operations"])
 

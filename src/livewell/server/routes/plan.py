@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from livewell.refresh.planner import document, make_plan
+from livewell.refresh.plan.report import document, make_plan
+from livewell.server.answers.json_answer import Answer
 from livewell.server.depends import Operator, TheState
-from livewell.server.wire import Answer
 
 router = APIRouter(prefix="/v1", tags=["types"])
 

@@ -10,11 +10,11 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from livewell.errors import LivewellError
+from livewell.server.answers.json_answer import After, Answer, Limit, page
+from livewell.server.answers.problems import not_found
 from livewell.server.depends import Operator, TheState
-from livewell.server.problems import not_found
 from livewell.server.routes.jobs import id_place
 from livewell.server.routes.types import Page, cursor_place
-from livewell.server.wire import After, Answer, Limit, page
 
 log = structlog.get_logger("livewell.server")
 router = APIRouter(prefix="/v1", tags=["schedules"])

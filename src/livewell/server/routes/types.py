@@ -8,10 +8,10 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.responses import Response
 
-from livewell.server.auth import Caller
+from livewell.server.answers.json_answer import After, Answer, Limit, TypeKey, TypeName, page, place
+from livewell.server.answers.problems import Problem, not_found
+from livewell.server.auth.caller import Caller
 from livewell.server.depends import Operator, TheState, Viewer
-from livewell.server.problems import Problem, not_found
-from livewell.server.wire import After, Answer, Limit, TypeKey, TypeName, page, place
 
 router = APIRouter(prefix="/v1", tags=["types"])
 

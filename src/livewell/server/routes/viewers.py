@@ -11,17 +11,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from livewell.refresh.sessions import SESSIONS
-from livewell.refresh.viewers import SESSIONS_MAX, UnknownSession, Watched
-from livewell.server.auth import Caller
-from livewell.server.clients import client_of
+from livewell.refresh.push.streamed_sessions import SESSIONS
+from livewell.refresh.subscribe.subscriptions import SESSIONS_MAX, UnknownSession, Watched
+from livewell.server.answers.json_answer import Answer
+from livewell.server.answers.problems import not_allowed, not_found, too_many
+from livewell.server.answers.reading import Numbers
+from livewell.server.auth.caller import Caller
+from livewell.server.auth.share_owner import client_of
 from livewell.server.depends import Subscriber, TheState
-from livewell.server.problems import not_allowed, not_found, too_many
-from livewell.server.reading import Numbers
-from livewell.server.readings import Readings
-from livewell.server.state import State
-from livewell.server.streams import Stream
-from livewell.server.wire import Answer
+from livewell.server.process import State
+from livewell.server.streams.session_source import Readings
+from livewell.server.streams.stream import Stream
 
 router = APIRouter(prefix="/v1", tags=["viewers"])
 

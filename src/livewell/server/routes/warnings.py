@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from livewell.server.answers.json_answer import After, Answer, Limit, page
 from livewell.server.depends import Operator, TheState
 from livewell.server.routes.types import Page, cursor_place
-from livewell.server.wire import After, Answer, Limit, page
 
 router = APIRouter(prefix="/v1", tags=["operations"])
 

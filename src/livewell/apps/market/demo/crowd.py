@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from livewell.apps.market.demo.plan import Plan
 from livewell.errors import LivewellError
-from livewell.refresh.viewers import Pair, UnknownSession, Viewers
+from livewell.refresh.subscribe.subscriptions import Pair, UnknownSession, Viewers
 
 PAGES = ("news", "earnings", "end_of_day", "income_statement", "balance_sheet_statement", "cash_flow_statement")
 

@@ -34,10 +34,10 @@ from livewell.apps.market.simulator.universe import Universe
 from livewell.apps.market.simulator.verdict import DEADLINE_SECONDS, Interval
 from livewell.db import migrate
 from livewell.errors import DatabaseError, DatabaseUnavailable, LivewellError
-from livewell.refresh.apply import apply
-from livewell.refresh.definition import TypeDefinition
-from livewell.refresh.document import read
-from livewell.refresh.viewers import Viewers
+from livewell.refresh.definition.document import read
+from livewell.refresh.definition.model import TypeDefinition
+from livewell.refresh.registry.apply import apply
+from livewell.refresh.subscribe.subscriptions import Viewers
 from livewell.settings import Settings
 
 _LOOK_SECONDS = 0.5

@@ -14,7 +14,7 @@ from livewell.apps.market.demo.figures import Figures, quantile
 from livewell.apps.market.demo.plan import CALLS_PER_MINUTE, Plan
 from livewell.apps.market.simulator.judge import Judge, Lie, Stored, calls_above_limit, families_fired
 from livewell.apps.market.simulator.verdict import Claim, Interval
-from livewell.refresh.definition import TypeDefinition
+from livewell.refresh.definition.model import TypeDefinition
 
 _WINDOW_SECONDS = 60.0
 _LAST_SECONDS = 15.0  # what share and ages are taken from: the beginning, when nothing is there yet, does not count

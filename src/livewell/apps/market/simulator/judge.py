@@ -171,7 +171,7 @@ class Judge:
 
 
 def calls(log: Path) -> list[Call]:
-    """Give every call with its end, for livewell.testing.limits (busiest_window, overlaps, use)."""
+    """Give every call with its end, for livewell.testing.call_windows (busiest_window, overlaps, use)."""
     found: dict[int, Call] = {}
     unfinished: set[int] = set()
     for event in read_events(log):

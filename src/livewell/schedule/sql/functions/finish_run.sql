@@ -1,6 +1,6 @@
 -- End a run and give its lease back, if the term is still ours.
 --
--- Called by: schedule/running.py. False is the answer "fenced": the lease had run out or is somebody else's, and nothing was written.
+-- Called by: schedule/run.py. False is the answer "fenced": the lease had run out or is somebody else's, and nothing was written.
 -- Asked again after an unknown answer it says true once more.
 CREATE OR REPLACE FUNCTION livewell.finish_run(p_run bigint, p_fence bigint, p_succeeded boolean, p_error text, p_rows bigint)
 RETURNS boolean

@@ -1,6 +1,6 @@
 -- Keep the lease of a run that takes longer, until its timeout.
 --
--- Called by: schedule/running.py, every third of the lease.
+-- Called by: schedule/run.py, every third of the lease.
 -- False:     the term is over (it had run out, or somebody else has it), or the timeout is: nothing that the caller still does counts.
 -- Not acquire_singleton(): that one gives a new term to whoever comes late, and this run must not live on in it.
 CREATE OR REPLACE FUNCTION livewell.renew_run(p_run bigint, p_fence bigint, p_lease interval)

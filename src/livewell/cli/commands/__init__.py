@@ -1,0 +1,1 @@
+"""One file per command or command group; livewell.cli lists them."""

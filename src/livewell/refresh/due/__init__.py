@@ -1,0 +1,1 @@
+"""What is watched and stale becomes jobs, as far as the limits allow."""

@@ -1,0 +1,1 @@
+"""What freshness is possible under the limits, when the budget ends, and what to slow down."""

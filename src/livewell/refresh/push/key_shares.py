@@ -1,0 +1,74 @@
+"""How many keys a client's streams and waiting reads may follow: a share of what the process may (H6, X10).
+
+Counted like streams, by client, each key once however many of its streams follow it. Whoever follows in this process without being a client (`app.watch`, `app.get`) has no share, only the bound of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence, Sized
+from typing import Protocol
+
+from livewell.refresh.push.key_state import Key
+from livewell.shares import Client, share
+
+
+class Followed(Container[Key], Sized, Protocol):
+    """All keys that are followed."""
+
+
+class KeyShares:
+    """Of one hub."""
+
+    def __init__(self, keys_max: int, client_max: int) -> None:
+        self._keys_max = keys_max
+        self._most = client_max
+        self._keys: dict[Client, dict[Key, int]] = {}  # how many of its followers follow each
+
+    def room(self, client: Client | None, used: int) -> bool:
+        """Whether the client may follow another key, if so many are followed."""
+        if client is None:
+            return used < self._keys_max
+        return len(self._keys.get(client, ())) < share(self._most, used, self._keys_max, stranger=client.stranger)
+
+    def fit(
+        self, client: Client | None, places: Sequence[Key], followed: Followed
+    ) -> tuple[Sequence[Key], Sequence[Key]]:
+        """Those that fit, and those that do not; the first come first. Where all fit, which is the rule, each is looked at once or twice."""
+        mine = self._keys.get(client, {}) if client is not None else {}
+        used, has = len(followed), len(mine)
+        used_then = used + sum(place not in followed for place in places)
+        has_then = has + (sum(place not in mine for place in places) if mine else len(places))
+        if used_then <= self._keys_max and (
+            client is None or has_then <= share(self._most, used_then, self._keys_max, stranger=client.stranger)
+        ):
+            return places, ()
+        fits: list[Key] = []
+        left: list[Key] = []
+        for place in places:
+            more, another = place not in followed, client is not None and place not in mine
+            most = share(self._most, used, self._keys_max, stranger=client.stranger) if client is not None else 0
+            if (more and used >= self._keys_max) or (another and has >= most):
+                left.append(place)
+                continue
+            fits.append(place)
+            used, has = used + more, has + another
+        return fits, left
+
+    def take(self, client: Client, places: Sequence[Key]) -> None:
+        """One more of its followers follows these."""
+        mine = self._keys.get(client)
+        if mine is None:  # its first stream: as a rule the only one
+            self._keys[client] = dict.fromkeys(places, 1)
+            return
+        for place in places:
+            mine[place] = mine.get(place, 0) + 1
+
+    def leave(self, client: Client, places: Iterable[Key]) -> None:
+        """One of its followers does not follow these any more."""
+        mine = self._keys.get(client, {})
+        for place in places:
+            n = mine.pop(place)
+            if n > 1:
+                mine[place] = n - 1
+        if not mine:
+            self._keys.pop(client, None)

@@ -1,0 +1,46 @@
+"""What the hub has told of each key that is followed here: the state for as long as somebody follows it, the value as long as all values fit into a bound.
+
+    told ──▶ state and value kept ──others need the room, least recently told first──▶ state kept, value let go ──somebody new follows──▶ read again
+
+A value that was let go costs a read when the next client comes, and nothing else: what is compared are versions, which stay.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from livewell.refresh.push.key_state import Key, Shown
+
+
+class Known:
+    """States by key, and at most so many bytes of values."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._states: dict[Key, Shown] = {}
+        self._sizes: OrderedDict[Key, int] = OrderedDict()  # of the values that are kept, the one told last at the end
+        self.bytes = 0
+
+    def get(self, place: Key) -> Shown | None:
+        """The last state, with or without its value."""
+        return self._states.get(place)
+
+    def keep(self, shown: Shown) -> None:
+        """This is its state now."""
+        self._let_go(shown.place)
+        self._states[shown.place] = shown
+        self._sizes[shown.place] = size = len(shown.text or "")
+        self.bytes += size
+        while self.bytes > self._bytes_max:
+            oldest = next(iter(self._sizes))
+            self._let_go(oldest)
+            # Whoever was told and has not sent it yet has the state with its value still.
+            self._states[oldest] = self._states[oldest].without_value()
+
+    def drop(self, place: Key) -> None:
+        """Nobody follows it any more."""
+        self._let_go(place)
+        self._states.pop(place, None)
+
+    def _let_go(self, place: Key) -> None:
+        self.bytes -= self._sizes.pop(place, 0)

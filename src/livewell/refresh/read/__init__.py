@@ -1,0 +1,1 @@
+"""get and watch, as Python callers use them."""

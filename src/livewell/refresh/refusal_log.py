@@ -1,0 +1,29 @@
+"""Tell refreshes that failed or were refused to whoever reads the log: a few of each type and reason in a minute, then how many more there were."""
+
+from __future__ import annotations
+
+import structlog
+
+from livewell.refresh.fetch.upstream_call import Failure, Result
+from livewell.refresh.validate.refusal import clean
+from livewell.telemetry.repeats import Repeats
+
+log = structlog.get_logger("livewell.refresh")
+
+
+class RefusalLog:
+    """One per worker."""
+
+    def __init__(self) -> None:
+        self._repeats = Repeats()
+
+    def tell(self, name: str, key: str, reason: str, seen: Result | None) -> None:
+        """This key of this type brought nothing that could be stored."""
+        if self._repeats.passes(f"{name}: {reason}"):
+            detail = clean(seen.detail) if isinstance(seen, Failure) else ""
+            log.warning("refresh refused", type=name, key=clean(key), reason=reason, seen=detail)
+
+    def flush(self, *, everything: bool = False) -> None:
+        """Say how many were not told one by one, where their minute is over."""
+        for cause, n in self._repeats.overdue(everything=everything):
+            log.warning("more refreshes were refused", cause=cause, refreshes=n)

@@ -1,0 +1,1 @@
+"""Definitions in the database: applied from files, read by workers, changed by operators."""

@@ -1,0 +1,1 @@
+"""The only way to the tables: many refreshes in one transaction."""

@@ -1,0 +1,1 @@
+"""Who watches what: sessions, heartbeats, subscriptions, and the sweep of clients that left."""

@@ -1,0 +1,1 @@
+"""Bytes in, values or a typed refusal out. Pure: nothing here touches the network or the database."""

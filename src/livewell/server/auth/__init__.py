@@ -1,0 +1,1 @@
+"""Who is calling: API keys, login links and cookies, JSON Web Tokens."""

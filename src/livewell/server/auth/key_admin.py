@@ -1,0 +1,121 @@
+"""Make, list and revoke keys, as the owner of the database: the command line stands on this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from livewell.db import Database
+from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
+from livewell.server.auth.api_keys import OF_EVERY_TYPE, NewKey
+from livewell.server.auth.web_tokens import SCOPES
+
+_NOT_ALLOWED = "42501"
+_CREATE = "SELECT livewell.create_key(%s, %s, 'key', %s, %s, %s, %s, %s), livewell.limit_key(%s, %s)"
+_LIST = """
+SELECT k.*, a.sessions_max FROM livewell.list_keys(%s, %s, %s) k JOIN livewell.api_key a ON a.id = k.id ORDER BY k.created_at DESC, k.id
+"""
+_PUBLIC = frozenset({"view", "subscribe"})
+_SPAN_SECONDS_MAX = 3660 * 86_400.0
+_SESSIONS_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """A key that was just made. Its text is shown once, and never again."""
+
+    id: str
+    text: str = field(repr=False)
+    expires_at: datetime | None
+
+
+class KeyAdmin:
+    """The keys of one database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(
+        self,
+        name: str,
+        *,
+        scopes: Sequence[str],
+        types: Sequence[str] = (),
+        public: bool = False,
+        seconds: float | None = None,
+        sessions_max: int | None = None,
+    ) -> Created:
+        """Make one, and answer its text. sessions_max: how many sessions the strangers of a public key may have; as the setting says if not given."""
+        _check(name, scopes, types, seconds, public=public)
+        _check_sessions(sessions_max, public=public)
+        await self._check_types(types)
+        made = NewKey.make()
+        row = (made.id, made.hash, name, sorted(set(scopes)), sorted(set(types)) or None, public, seconds)
+        limit = (made.id, sessions_max)
+        [(expires_at, _)] = await self._call(_CREATE, (*row, *limit))
+        return Created(made.id, made.text, expires_at)
+
+    async def keys(
+        self, *, everything: bool = False, after: str | None = None, limit: int = 100
+    ) -> list[dict[str, Any]]:
+        """The newest first, after the one with a given id; with everything also login links and logins."""
+        try:
+            return await self._database.call_dicts(_LIST, (everything, limit, after))
+        except DatabaseError as error:
+            raise _told(error) from error
+
+    async def revoke(self, key_id: str) -> bool:
+        """Refuse it from now on; false when there is none of that id."""
+        return bool((await self._call("SELECT livewell.revoke_key(%s)", (key_id,)))[0][0])
+
+    async def _check_types(self, types: Sequence[str]) -> None:
+        """A slip of the pen would be a key that reads nothing."""
+        known = {name for (name,) in await self._call("SELECT name FROM livewell.data_type", ())} if types else set()
+        unknown = sorted(set(types) - known)
+        if unknown:
+            raise UnknownType(f'type "{unknown[0]}" is not in the registry; see: livewell types list')
+
+    async def _call(self, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        try:
+            return await self._database.call(query, params)
+        except DatabaseError as error:
+            raise _told(error) from error
+
+
+def _told(error: DatabaseError) -> LivewellError:
+    if error.sqlstate != _NOT_ALLOWED:
+        return error
+    return LivewellError(
+        "keys are the owner's: connect as a member of livewell_owner, or as whoever ran `livewell migrate`"
+    )
+
+
+def _check(name: str, scopes: Sequence[str], types: Sequence[str], seconds: float | None, *, public: bool) -> None:
+    if not 1 <= len(name) <= 100 or not name.isprintable():
+        raise InvalidOption(f"name {name[:40]!r}: 1 to 100 printable characters are allowed")
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown or not scopes:
+        raise InvalidOption(f"scope {', '.join(unknown) or '(none)'}: allowed are {', '.join(SCOPES)}")
+    if public and not set(scopes) <= _PUBLIC:
+        raise InvalidOption("a public key may live in a web page, so it may have the scopes view and subscribe only")
+    if types and not OF_EVERY_TYPE.isdisjoint(scopes):
+        raise InvalidOption(
+            "a key that is bound to types cannot operate: what operators see and do concerns every type. Leave out --type, or make two keys"
+        )
+    if len(set(types)) > 100 or not all(one.isidentifier() and one.isascii() and len(one) <= 48 for one in types):
+        raise InvalidOption("type: at most 100 names of types are allowed, as `livewell types list` shows them")
+    if seconds is not None and not 0 < seconds <= _SPAN_SECONDS_MAX:
+        raise InvalidOption("expires: more than 0 and at most ten years is allowed")
+
+
+def _check_sessions(sessions_max: int | None, *, public: bool) -> None:
+    if sessions_max is None:
+        return
+    if not public:
+        raise InvalidOption(
+            "sessions-max is for public keys: a key that is not public is one user, with at most 1,000 sessions"
+        )
+    if not 1 <= sessions_max <= _SESSIONS_MAX:
+        raise InvalidOption(f"sessions-max {sessions_max}: 1 to {_SESSIONS_MAX:,} are allowed")

@@ -1,0 +1,47 @@
+"""Login links: a person at the browser shows that they can read this machine's terminal.
+
+link made (owner) ──printed──▶ opened in a browser ──POST of its token──▶ used up; the browser has a login in a cookie ──logout, or time──▶ ended
+
+The token is in the fragment of the address, so it is in no log and no Referer; the link works once, and only for a while.
+"""
+
+from __future__ import annotations
+
+from livewell.db import Database
+from livewell.server.auth.api_keys import NewKey, hash_of, split
+from livewell.server.auth.web_tokens import SCOPES
+from livewell.settings import Settings
+
+_CREATE = "SELECT livewell.create_key(%s, %s, %s, %s, %s, %s, %s, %s)"
+
+
+async def make_link(database: Database, settings: Settings) -> str:
+    """A token for one login with every scope; the caller must be the owner."""
+    link = NewKey.make()
+    await database.call(
+        _CREATE, (link.id, link.hash, "link", "login link", list(SCOPES), None, False, settings.link_seconds)
+    )
+    return link.text
+
+
+def link_address(base: str, token: str) -> str:
+    """What is printed."""
+    return f"{base}/login#{token}"
+
+
+async def redeem(database: Database, token: str, settings: Settings) -> str | None:
+    """Use a link up: the text of the login for the cookie, or None when the link is not good."""
+    parts = split(token)
+    if parts is None:
+        return None
+    login = NewKey.make()
+    [(good,)] = await database.call(
+        "SELECT livewell.redeem_link(%s, %s, %s, %s, %s)",
+        (parts[0], hash_of(parts[1]), login.id, login.hash, settings.login_seconds),
+    )
+    return login.text if good else None
+
+
+async def log_out(database: Database, login_id: str) -> None:
+    """End a login that its holder has just shown."""
+    await database.call("SELECT livewell.end_login(%s)", (login_id,))

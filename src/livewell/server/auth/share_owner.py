@@ -1,0 +1,11 @@
+"""For whom shares of streams, keys and waits are counted: the user; of somebody anonymous the public key and the network (IPv6: the /64), whatever number of sessions and addresses it has there."""
+
+from __future__ import annotations
+
+from livewell.server.auth.caller import Caller
+from livewell.shares import Client
+
+
+def client_of(caller: Caller) -> Client:
+    """The caller as shares know it."""
+    return Client(caller.origin or caller.client, stranger=caller.user is None)

@@ -1,0 +1,1 @@
+"""What one client may have of a server at once: request rate, slots, its line, waiting reads."""

@@ -1,0 +1,1 @@
+"""What every request passes before a route runs: host, origin, body, rate, a slot, and the line of its client."""

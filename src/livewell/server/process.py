@@ -1,0 +1,152 @@
+"""What one server process holds, from its start to its end.
+
+made ──open──▶ serving ──stopping.set()──▶ streams say goodbye ──close──▶ gone
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from livewell.alerts.admin import AlertAdmin
+from livewell.db import Presence
+from livewell.db.nudge import Nudger
+from livewell.operations.mend import Mender
+from livewell.operations.warnings import Warnings
+from livewell.queue.admin import QueueAdmin
+from livewell.queue.progress import JobProgress
+from livewell.refresh.push.streamed_sessions import Sessions
+from livewell.refresh.read.reads import Reads
+from livewell.refresh.registry.admin import TypeAdmin
+from livewell.refresh.subscribe.subscriptions import Viewers
+from livewell.schedule.admin import ScheduleAdmin
+from livewell.server.answers.problems import too_many
+from livewell.server.auth.api_keys import Keys
+from livewell.server.auth.caller import Auth
+from livewell.server.auth.web_tokens import Tokens
+from livewell.server.bounds.client_rates import Buckets, Kind
+from livewell.server.bounds.waiting_reads import Waits
+from livewell.server.connection.refusals import Refusals
+from livewell.server.late_schedules import Lateness
+from livewell.server.pools import Addresses, Pools
+from livewell.server.streams.stream import Streams
+from livewell.settings import Settings
+from livewell.telemetry import measures
+
+
+class State:
+    """Pools, keys, limits, and what routes stand on. `async with State(addresses, settings) as state:`."""
+
+    def __init__(self, where: Addresses, settings: Settings) -> None:
+        self.settings = settings
+        self.pools = Pools.of(where, settings)
+        self.buckets = Buckets.from_settings(settings)
+        self.refusals = Refusals()
+        self.auth = Auth(Keys(self.pools.api, cache_seconds=settings.key_cache_seconds), Tokens(settings.jwt))
+        self.waits = Waits(max(1, settings.requests_max // 2))
+        self.stopping = asyncio.Event()
+        self.presence = Presence(self.pools.hub)
+        self.streams = Streams(settings, self.auth, self.stopping, self.presence)
+        self.progress = JobProgress(self.pools.operate)
+        self.lateness = Lateness(self.pools.hub)
+        self._nudger: Nudger | None = None
+        self._reads: Reads | None = None
+        self._sessions: Sessions | None = None
+
+    async def open(self) -> Self:
+        """Connect."""
+        await self.pools.open()
+        self._nudger = Nudger(self.pools.api)
+        self._reads = Reads(self.pools.api, self._nudger, follow=self.pools.hub)
+        self._sessions = Sessions(self.pools.hub, self._reads.hub)
+        self._reads.hub.start()
+        self.presence.start()
+        measures.started()
+        return self
+
+    async def close(self) -> None:
+        """End what runs beside requests, and disconnect."""
+        self.stopping.set()
+        await self.streams.close()
+        await self.presence.close()
+        await self.progress.close()
+        if self._sessions is not None:
+            await self._sessions.stop()
+        if self._reads is not None:
+            await self._reads.close()
+        if self._nudger is not None:
+            await self._nudger.close()
+        await self.pools.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def count(self, client: str, kind: Kind, n: float) -> None:
+        """Take n of what a client may ask for, or say when there will be as much."""
+        wait = self.buckets.take(client, kind, n)
+        if wait > 0:
+            raise too_many("Too many requests; wait as long as Retry-After says.", seconds=wait)
+
+    @property
+    def nudger(self) -> Nudger:
+        """Wakes whoever waits, here and elsewhere."""
+        assert self._nudger is not None  # noqa: S101 - routes run while the server is open
+        return self._nudger
+
+    @property
+    def reads(self) -> Reads:
+        """Reading through, as livewell_api; what it waits for is read as livewell_hub."""
+        assert self._reads is not None  # noqa: S101 - see above
+        return self._reads
+
+    @property
+    def sessions(self) -> Sessions:
+        """What the sessions that are streamed to from here look at, as livewell_hub."""
+        assert self._sessions is not None  # noqa: S101 - see above
+        return self._sessions
+
+    @property
+    def viewers(self) -> Viewers:
+        """Sessions and subscriptions, as livewell_api."""
+        return Viewers(self.pools.api, self.nudger)
+
+    @property
+    def registry(self) -> TypeAdmin:
+        """The registry to read, as livewell_hub: for viewers."""
+        return TypeAdmin(self.pools.hub)
+
+    @property
+    def types(self) -> TypeAdmin:
+        """The registry to change, as livewell_operate."""
+        return TypeAdmin(self.pools.operate)
+
+    @property
+    def queues(self) -> QueueAdmin:
+        """Jobs and queues, as livewell_operate."""
+        return QueueAdmin(self.pools.operate, self.nudger)
+
+    @property
+    def schedules(self) -> ScheduleAdmin:
+        """Schedules and their runs, as livewell_operate."""
+        return ScheduleAdmin(self.pools.operate, self.nudger)
+
+    @property
+    def mender(self) -> Mender:
+        """What operators do to upstreams and singletons, as livewell_operate."""
+        return Mender(self.pools.operate)
+
+    @property
+    def alerts(self) -> AlertAdmin:
+        """What is wrong, and who was told, as livewell_operate."""
+        return AlertAdmin(self.pools.operate)
+
+    @property
+    def warnings(self) -> Warnings:
+        """What was tolerated, as livewell_operate."""
+        return Warnings(self.pools.operate)

@@ -1,0 +1,63 @@
+"""Log a browser in with a one-use link: /login#<token>, a button, a cookie; and out again.
+
+The link alone changes nothing: whoever merely fetches it (a preview, a scanner) sends no fragment. The button of the page (web/static/login.js) posts the token; the answer is a cookie that scripts cannot read and that other sites'
+requests do not carry.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from livewell.server.answers.problems import Problem, unknown_caller
+from livewell.server.auth.caller import COOKIE
+from livewell.server.auth.login_links import log_out, redeem
+from livewell.server.depends import Anybody, TheState
+
+router = APIRouter(tags=["login"])
+
+
+class Link(BaseModel):
+    """What stands after the # of the link."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    token: Annotated[str, Field(max_length=200, repr=False)]
+
+
+@router.post("/v1/login", status_code=204)
+async def log_in(request: Request, state: TheState, body: Link) -> Response:
+    """Use the link up; the browser gets its cookie."""
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise Problem(403, "Log in on our own page.", word="cross-site")
+    login = await redeem(state.pools.api, body.token, state.settings)
+    if login is None:
+        raise unknown_caller("This link was used already, or is too old. Print a new one with: livewell keys login")
+    answer = Response(status_code=204)
+    answer.set_cookie(
+        COOKIE,
+        login,
+        max_age=int(state.settings.login_seconds),
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+@router.post("/v1/logout", status_code=204)
+async def end_login(state: TheState, caller: Anybody) -> Response:
+    """End the login of this browser: its cookie is worth nothing any more, here at once, on other servers as soon as they forget it. Keys and tokens cannot log out."""
+    if caller.kind != "login" or caller.key_id is None:
+        raise Problem(
+            403, "Only a login by link can end itself; revoke a key with: livewell keys revoke", word="no-login"
+        )
+    await log_out(state.pools.api, caller.key_id)
+    state.auth.keys.forget(caller.key_id)
+    answer = Response(status_code=204)
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return answer

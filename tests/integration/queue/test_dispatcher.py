@@ -1,0 +1,210 @@
+"""The loop around the due check: one of many does it, nudges wake it, schedules tick, outages pass, and a stop hands over at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pydantic import SecretStr
+
+from livewell import Settings
+from livewell.db import Database
+from livewell.db.nudge import Nudger
+from livewell.db.scratch import TestClock
+from livewell.refresh.due.check import Dispatcher, next_instant
+from livewell.refresh.subscribe.subscriptions import UnknownSession, Viewers
+from livewell.testing.proxy import TcpProxy
+from tests.support.refresh_sql import RefreshSession
+
+WAIT_SECONDS = 20.0
+
+
+@pytest.fixture
+def rows(livewell_dsn: str) -> Iterator[RefreshSession]:
+    with RefreshSession(livewell_dsn) as session:
+        session.reset()
+        yield session
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[tuple[Database, Nudger]]:
+    assert settings.database_url is not None
+    database = Database(settings.database_url.get_secret_value(), settings)
+    await database.open()
+    nudger = Nudger(database)
+    try:
+        yield database, nudger
+    finally:
+        await nudger.close()
+        await database.close()
+
+
+@asynccontextmanager
+async def running(*dispatchers: Dispatcher) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(one.run()) for one in dispatchers]
+    try:
+        yield
+    finally:
+        for one in dispatchers:
+            one.stop()
+        async with asyncio.timeout(WAIT_SECONDS):
+            await asyncio.gather(*tasks)
+
+
+async def until(true: Callable[[], object]) -> None:
+    """Wait for something another task does; bounded."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not true():  # noqa: ASYNC110 - what it waits for is in the database
+            await asyncio.sleep(0.005)
+
+
+async def test_a_subscription_becomes_a_job_without_waiting_for_the_next_turn(
+    rows: RefreshSession, livewell_settings: Settings
+) -> None:
+    """The nudge wakes the due check; polling would take ten seconds here."""
+    async with opened(livewell_settings) as (database, nudger):
+        dispatcher = Dispatcher(database, nudger, holder="test", poll_seconds=10)
+        viewers = Viewers(database, nudger)
+        async with running(dispatcher):
+            await until(lambda: dispatcher.counts["turns"])
+            session = await viewers.open("ann")
+            assert isinstance(session, uuid.UUID)
+            started = time.monotonic()
+            watched = await viewers.subscribe(session, "ann", [("quote", "AAPL")])
+            await until(rows.jobs)
+
+    assert time.monotonic() - started < 5
+    assert isinstance(watched, list)
+    assert [(one.answer, one.verdict, one.wanted) for one in watched] == [("subscribed", "missing", True)]
+
+
+async def test_what_nobody_wants_any_more_is_ended(
+    rows: RefreshSession, livewell_settings: Settings, livewell_dsn: str
+) -> None:
+    """H1. No worker took it, and its viewer has gone."""
+    TestClock(livewell_dsn)
+    session = rows.open()
+    rows.subscribe(session, "AAPL")
+    rows.dispatch()
+    assert rows.jobs() == [("quote:AAPL",)]
+    rows.rows("DELETE FROM livewell.singleton")
+    rows.close_session(session)
+    rows.advance(11)
+    async with opened(livewell_settings) as (database, nudger):
+        dispatcher = Dispatcher(database, nudger, holder="test", poll_seconds=0.05)
+        async with running(dispatcher):
+            await until(lambda: not rows.jobs())
+
+    assert dispatcher.counts["dropped"] == 1
+
+
+async def test_viewers_in_python_give_typed_answers(rows: RefreshSession, livewell_settings: Settings) -> None:
+    """Unknown sessions are a value; keys that do not fit their pattern are answered so, in their place."""
+    async with opened(livewell_settings) as (database, nudger):
+        viewers = Viewers(database, nudger)
+        session = await viewers.open("ann")
+        assert isinstance(session, uuid.UUID)
+
+        assert await viewers.subscribe(uuid.uuid4(), "ann", [("quote", "A")]) == UnknownSession()
+        assert await viewers.unsubscribe(session, "eve", [("quote", "A")]) == UnknownSession()
+        watched = await viewers.subscribe(session, "ann", [("quote", "a b"), ("quote", "A")])
+        assert isinstance(watched, list)
+        assert [(one.key, one.answer) for one in watched] == [("a b", "bad_key"), ("A", "subscribed")]
+        assert await viewers.count("quote", "A") == 1
+        assert await viewers.heartbeat(session, "ann")
+        assert await viewers.unsubscribe(session, "ann", [("quote", "A")]) == 1
+        assert [await viewers.close(session, "ann") for _ in range(2)] == [True, False]
+        assert await viewers.open("ann", session=session) == session
+
+
+async def test_one_of_three_does_it_and_a_stop_hands_over_at_once(
+    rows: RefreshSession, livewell_settings: Settings
+) -> None:
+    """The lease is a minute; the next one begins long before that."""
+    async with opened(livewell_settings) as (database, nudger):
+        three = [Dispatcher(database, nudger, holder=name, lease_seconds=60, poll_seconds=0.2) for name in "abc"]
+        async with running(*three):
+            await until(lambda: sum(one.singleton.fence is not None for one in three))
+            [holder] = [one for one in three if one.singleton.fence is not None]
+            holder.stop()
+            await until(lambda: any(one.singleton.fence == 2 for one in three if one is not holder))
+
+        assert sum(one.singleton.fence is not None for one in three) == 0
+        assert rows.value("SELECT fence FROM livewell.singleton") >= 2
+
+
+async def test_an_outage_is_survived_and_counted(
+    rows: RefreshSession, livewell_settings: Settings, livewell_dsn: str
+) -> None:
+    """The database goes away and comes back; what was subscribed meanwhile becomes a job, and a warning says what happened."""
+    parts = conninfo_to_dict(livewell_dsn)
+    async with TcpProxy(str(parts["host"]), int(str(parts["port"]))) as proxy:
+        through = make_conninfo("", **{**parts, "host": "127.0.0.1", "port": str(proxy.port)})
+        settings = livewell_settings.model_copy(update={"database_url": SecretStr(through)})
+        async with opened(settings) as (database, nudger):
+            dispatcher = Dispatcher(database, nudger, holder="test", lease_seconds=0.5, poll_seconds=0.05)
+            async with running(dispatcher):
+                await until(lambda: dispatcher.counts["turns"])
+                proxy.refuse()
+                proxy.cut()
+                await until(lambda: dispatcher.counts["outages"])
+                rows.subscribe(rows.open(), "AAPL")
+                proxy.heal()
+                await until(rows.jobs)
+                await until(lambda: rows.column("SELECT what FROM livewell.warning WHERE place = 'refresh.due'"))
+
+
+async def test_a_scheduled_type_walks_when_its_time_has_come(
+    rows: RefreshSession, livewell_settings: Settings, livewell_clock: TestClock
+) -> None:
+    """Planned from the database's clock; every active key once, on the background lane; then planned again."""
+    rows.type("daily", strategy="scheduled", cron="0 6 * * *", zone="America/New_York", ttl="2 days")
+    rows.rows(
+        "INSERT INTO livewell.universe (data_type, key, active, added_at) SELECT 'daily', 'K' || n, n <= 5, livewell.now() FROM generate_series(1, 6) AS n"
+    )
+    async with opened(livewell_settings) as (database, nudger):
+        dispatcher = Dispatcher(database, nudger, holder="test", poll_seconds=0.05)
+        async with running(dispatcher):
+            await until(lambda: rows.value("SELECT cron_due_at FROM livewell.data_type WHERE name = 'daily'"))
+            planned = rows.value("SELECT cron_due_at FROM livewell.data_type WHERE name = 'daily'")
+            assert planned == next_instant("0 6 * * *", "America/New_York", rows.now())
+            assert rows.jobs() == []
+            livewell_clock.advance((planned - rows.now()).total_seconds() + 1)
+            await until(lambda: len(rows.jobs()) == 5)
+            await until(lambda: rows.value("SELECT cron_due_at FROM livewell.data_type WHERE name = 'daily'") > planned)
+            shown = "SELECT due_at > %s, last_state, last_rows, late FROM livewell.list_schedules() WHERE name = 'walk.daily'"
+            await until(lambda: rows.rows(shown, planned) == [(True, "succeeded", 5, False)])
+
+    assert {lane for (lane,) in rows.jobs("lane")} == {1}
+
+
+async def test_a_schedule_that_cannot_be_read_stops_nothing_else(
+    rows: RefreshSession, livewell_settings: Settings
+) -> None:
+    """It is warned of, and the others are planned."""
+    rows.type("a_bad", strategy="scheduled", cron="every day", zone="UTC")
+    rows.type("b_bad", strategy="scheduled", cron="0 6 * * *", zone="Mars/Olympus")
+    rows.type("c_good", strategy="scheduled", cron="0 6 * * *", zone="UTC")
+    async with opened(livewell_settings) as (database, nudger):
+        dispatcher = Dispatcher(database, nudger, holder="test", poll_seconds=0.05)
+        async with running(dispatcher):
+            await until(lambda: rows.value("SELECT cron_due_at FROM livewell.data_type WHERE name = 'c_good'"))
+            await until(lambda: rows.column("SELECT what FROM livewell.warning WHERE place = 'refresh.schedule'"))
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (datetime(2026, 3, 7, 12, tzinfo=UTC), datetime(2026, 3, 8, 10, 0, tzinfo=UTC)),
+        (datetime(2026, 11, 1, 5, tzinfo=UTC), datetime(2026, 11, 1, 11, 0, tzinfo=UTC)),
+    ],
+)
+def test_cron_is_right_where_clocks_change(after: datetime, expected: datetime) -> None:
+    """Six in the morning in New York, whatever the offset."""
+    assert next_instant("0 6 * * *", "America/New_York", after) == expected
