@@ -86,7 +86,10 @@ class Presence:
             try:
                 await self._watch(asking)
             finally:
+                # Awaited, or a login that is cut off in its middle stays open until the garbage collector
+                # comes: a backend that waits for a password holds up every DROP DATABASE of its server.
                 asking.cancel()
+                await asyncio.wait([asking])
             self._failed = not asking.result()
             if not self._failed:
                 self._heard_at = time.monotonic()
