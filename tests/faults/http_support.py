@@ -175,7 +175,7 @@ class Site:
     def visitor(self, name: str, bearer: str | None) -> Visitor:
         """Somebody who comes with this key or token, or with none."""
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        # A connection for each request: one that was answered 401 or 429 is not read for a while (0.5 s), and a
+        # A connection for each request: one that was answered 401 or 429 is not read for a second, and a
         # thousand such answers in turn took eight minutes.
         single = httpx2.Limits(max_keepalive_connections=0)
         client = httpx2.AsyncClient(base_url=self.base, headers=headers, timeout=30, limits=single)
