@@ -65,9 +65,13 @@ class Presence:
 
     async def close(self) -> None:
         """Ask no more."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait([self._asking], timeout=2)
+        # A cancelled task holds its traceback, and that the half-made connection. Nothing may refer to the task
+        # afterwards, or a login that is cut off in its middle stays open until the garbage collector comes; a
+        # backend that waits for a password holds up every DROP DATABASE of its server.
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.cancel()
+            await asyncio.wait([asking], timeout=2)
         if self._link is not None:
             await self._link.close()
 
@@ -86,8 +90,6 @@ class Presence:
             try:
                 await self._watch(asking)
             finally:
-                # Awaited, or a login that is cut off in its middle stays open until the garbage collector
-                # comes: a backend that waits for a password holds up every DROP DATABASE of its server.
                 asking.cancel()
                 await asyncio.wait([asking])
             self._failed = not asking.result()

@@ -22,7 +22,7 @@ from starlette.datastructures import Headers
 from livewell.server.answers.problems import Problem
 from livewell.server.auth.caller import cookie_of
 from livewell.server.bounds.request_slots import Places
-from livewell.server.connection.limits import Bounds, Connections
+from livewell.server.connection.limits import Bounds, Connections, Standing
 from livewell.server.connection.network import Proxies, network
 from livewell.server.connection.refusals import Kind, Refusals
 from livewell.settings import Settings
@@ -364,7 +364,8 @@ class Peer:
 
     def __init__(self, *, idle: bool = True) -> None:
         self.deadline: float | None = None
-        self.idle = idle
+        self.standing = Standing.UNKNOWN
+        self.idle = self.waits_for_client = idle
         self.was_cut = False
 
     def overdue(self) -> Kind | None:
@@ -428,6 +429,42 @@ def test_nothing_that_runs_is_ended_for_a_newcomer() -> None:
     assert [told.kind for told in refusals._take()] == ["all_connections"]
 
 
+def test_people_behind_one_address_are_not_the_first_to_give_way() -> None:
+    """X10: six streams and two readers of one address, and silent ones of others, who come and come: only silent ones
+    are cut, and a seventh person gets in. Seen failing while the address with the most connections gave its idle ones:
+    F-S11 at full length left 14,202 honest requests without an answer."""
+    here, _ = gate(most=16, share=12)
+    streams, readers = [Peer(idle=False) for _ in range(6)], [Peer() for _ in range(2)]
+    for peer in (*streams, *readers):
+        assert here.admit(peer, "10.0.0.1")
+        here.know(peer, Standing.STRANGER)
+    silent = [Peer() for _ in range(8)]
+    assert all(here.admit(peer, f"10.0.1.{n % 4}") for n, peer in enumerate(silent))
+
+    came = [here.admit(Peer(), f"10.0.1.{n % 4}") for n in range(40)]
+    person = Peer()
+    assert here.admit(person, "10.0.0.1")
+
+    assert not any(came)  # an address takes no place from one that has no more than itself
+    assert not any(peer.was_cut for peer in (*streams, *readers, person))
+    assert sum(peer.was_cut for peer in silent) == 1
+
+
+def test_idle_strangers_give_way_before_idle_users() -> None:
+    """X10: with nobody unknown, the address with the most idle anonymous connections gives one; users' stay."""
+    here, _ = gate(most=8, share=4)
+    strangers, users = [Peer() for _ in range(4)], [Peer() for _ in range(4)]
+    for peer, address, standing in [
+        *((peer, "10.0.0.1", Standing.STRANGER) for peer in strangers),
+        *((peer, "10.0.0.2", Standing.USER) for peer in users),
+    ]:
+        assert here.admit(peer, address)
+        here.know(peer, standing)
+
+    assert here.admit(Peer(), "10.0.0.3")
+    assert (sum(peer.was_cut for peer in strangers), sum(peer.was_cut for peer in users)) == (1, 0)
+
+
 def test_whoever_leaves_is_forgotten() -> None:
     """Nothing is kept of addresses without connections."""
     here, _ = gate()
@@ -438,7 +475,7 @@ def test_whoever_leaves_is_forgotten() -> None:
         here.leave(peer)
         here.leave(peer)
 
-    assert (len(here), here._networks) == (0, {})
+    assert (len(here), here._networks, here._unknown) == (0, {}, {})
 
 
 def test_a_share_is_less_than_the_whole() -> None:

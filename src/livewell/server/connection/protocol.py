@@ -22,7 +22,7 @@ from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from livewell.server.answers.problems import Problem
-from livewell.server.connection.limits import Connections
+from livewell.server.connection.limits import Connections, Standing
 from livewell.server.connection.refusals import Kind
 
 _KERNEL_BYTES = 65_536  # the kernel doubles it; without a bound it keeps megabytes for a client that never reads
@@ -52,6 +52,7 @@ class Protocol(HttpToolsProtocol):
         self._gate = connections
         self._bounds = connections.bounds
         self.phase: Phase = "head"
+        self.standing = Standing.UNKNOWN
         self.deadline: float | None = None
         self.endless = False  # the answer is a stream
         self.resting = False  # after this answer the connection is not read for a while
@@ -89,6 +90,11 @@ class Protocol(HttpToolsProtocol):
         return self.phase in ("head", "idle", "lingering")
 
     @property
+    def waits_for_client(self) -> bool:
+        """Nothing can be done before the client sends more."""
+        return self.idle or (self.phase == "working" and self.unfinished)
+
+    @property
     def unfinished(self) -> bool:
         """A part of the request's body has not come yet."""
         return self.cycle is not None and self.cycle.more_body
@@ -112,6 +118,10 @@ class Protocol(HttpToolsProtocol):
             )
         _set(self.transport, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
+
+    def know(self, standing: Standing) -> None:
+        """Somebody is known to ask on it."""
+        self._gate.know(self, standing)
 
     def _enter(self, phase: Phase, seconds: float | None) -> None:
         self.phase = phase
@@ -248,6 +258,13 @@ class _Answer:
     def close(self) -> None:
         """The answer was the last one of this connection."""
         self._connection.end()
+
+
+def know(scope: Scope, *, user: bool) -> None:
+    """A caller is known on this connection: a newcomer does not get its place while others merely sit there."""
+    connection = connection_of(scope)
+    if connection is not None:
+        connection.know(Standing.USER if user else Standing.STRANGER)
 
 
 def narrow(scope: Scope) -> None:

@@ -26,7 +26,7 @@ from livewell.server.bounds.client_lines import Lines
 from livewell.server.bounds.client_rates import Kind
 from livewell.server.bounds.request_slots import Places
 from livewell.server.connection.network import network
-from livewell.server.connection.protocol import connection_of
+from livewell.server.connection.protocol import connection_of, know
 from livewell.server.connection.refusals import Kind as Refusal
 from livewell.server.process import State
 from livewell.telemetry.measures import REQUEST_SECONDS, REQUESTS
@@ -130,6 +130,7 @@ class Guard:
             self._state.count(f"address:{where}", "other", cost)
             return f"address:{where}", False
         caller = await self._caller(scope, headers, address)
+        know(scope, user=caller.user is not None)
         self._state.count(caller.client, _kind(path), cost)
         scope.setdefault("state", {})["caller"] = caller
         return caller.client, True
