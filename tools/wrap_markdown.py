@@ -34,8 +34,10 @@ def wrapped(text: str, width: int = WIDTH) -> str:
     """The same page, with no line of prose longer than `width` where it can be broken."""
     lines: list[str] = []
     for block in _blocks(text.split("\n")):
+        broken_by_hand = any(line.endswith(("  ", "\\")) for line in block.lines)
         too_long = any(len(line) > width for line in block.lines)
-        lines += _fill(block.lines, width) if block.prose and too_long else block.lines
+        anew = block.prose and too_long and not broken_by_hand
+        lines += _fill(block.lines, width) if anew else block.lines
     return "\n".join(lines)
 
 
