@@ -1,4 +1,8 @@
-"""Livewell keeps third-party data fresh for whoever is watching it. What exists today is its core: a Postgres job queue that loses nothing."""
+"""Livewell keeps third-party data fresh for whoever is watching it.
+
+`Livewell` is the object that an application holds: it reads and watches values, enqueues and runs
+tasks, and runs schedules. Everything that is public is in `__all__`.
+"""
 
 from livewell.app import Livewell
 from livewell.errors import LivewellError

@@ -54,4 +54,5 @@ def test_the_source_archive_holds_what_is_listed_and_nothing_else(tmp_path: Path
     assert set(members) <= {*tracked, "PKG-INFO"}
     wanted = {name for name in tracked if name.startswith(("src/", "docs/", "examples/"))}
     assert wanted <= set(members)
-    assert {"pyproject.toml", "README.md", "LICENSE", "SECURITY.md", "requirements.lock", "Makefile"} <= set(members)
+    assert {"pyproject.toml", "README.md", "LICENSE", "SECURITY.md", "Makefile"} <= set(members)
+    assert {"requirements.lock", "requirements-dev.lock"} <= set(members)

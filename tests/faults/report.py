@@ -1,4 +1,7 @@
-"""Turn the newest line per code of faults.jsonl into the table of the README: `python -m tests.faults.report`."""
+"""Turn the newest line per code of faults.jsonl into a table: `python -m tests.faults.report`.
+
+The table stands in docs/reference/evidence/faults.md.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,11 @@
-"""Telling people what is wrong: alerts that fire once, and a ledger of every attempt to tell somebody.
+"""Telling people what is wrong: alerts that fire once, and every attempt to tell somebody.
 
-Rules (of operations, and of whoever else has a condition) call livewell.observe_alerts in SQL. Read deliver.py (one turn), then channel (whom),
-message (what), verdict (what became of it).
+Rules (of operations, and of whoever else has a condition) call livewell.observe_alerts in SQL.
+
+deliver.py           one turn: every channel at once, each attempt recorded before it is sent
+channel.py           whom to tell
+message.py           what is said, in the words of each kind of receiver
+apprise_sender.py    channels that go through apprise
+delivery_verdict.py  did it arrive, may it be tried again?
+admin.py             look, and enable a channel again
 """

@@ -1,6 +1,18 @@
-"""Postgres: connections with deadlines, notifications, migrations, the embedded server.
+"""Postgres. Only this package imports psycopg.
 
-Only this package imports psycopg. Everything above speaks to the database through Database, Transaction and Listener.
+Everything above speaks to the database through Database, Transaction and Listener.
+
+database.py    the pool, single calls and transactions
+connection.py  one connection with a deadline on every call; errors turned into ours
+link.py        a connection of one's own, past the pool
+session.py     what our sessions need, whatever the server's defaults are
+listen.py      hear nudges, and notice when nothing is heard
+nudge.py       wake others without NOTIFY in anybody's transaction
+presence.py    is the database there?
+acts.py        who is acting, and what was done
+migrate/       install and upgrade the schema
+embedded/      a Postgres server of our own
+scratch.py     databases for tests and demos
 """
 
 from livewell.db.connection import Row

@@ -1,7 +1,16 @@
 """The only HTTP client: address guard, bounded body, deadline, byte count, wall classifier.
 
-Read client.py (one call), then target → guard → exchange → decoding (what it goes through) and wall (what an upstream
-means by its refusal).
+client.py       one call: get and post
+target.py       where it goes: a URL read strictly, a host that was named
+guard.py        look the name up once, check every address, dial no other
+address.py      what kind of place an IP address is
+exchange.py     the socket: count bytes, ask before the request leaves, send it once
+decoding.py     undo Content-Encoding, within two caps
+depth.py        how deep JSON is nested, before a parser is asked
+answer.py       what the upstream answered
+wall.py         what the upstream means by its refusal
+retry_after.py  Retry-After: seconds, a date, or nonsense
+failure.py      a failed call in words, without a secret
 """
 
 from livewell.outbound.answer import Answer

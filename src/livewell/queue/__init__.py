@@ -1,4 +1,17 @@
 """Durable jobs: enqueue, claim, finish, and the worker that runs them.
 
-The state machine lives in sql/; this package drives it and does the I/O. Read in this order: task, enqueue, worker/, dead.
+The state machine lives in sql/; this package drives it and does the I/O. In the order of a job:
+
+definition.py  what a task is: a function with a name, a checked signature, a policy
+task.py        the task as its callers hold it
+enqueue.py     one job or many, in the caller's transaction or in one of our own
+batch.py       jobs that are counted together, with a follow-up
+worker/        claims, runs and finishes jobs, and keeps the lease
+run.py         one claimed job, or the jobs of one call
+job.py         the job as its handler sees it
+outcomes.py    how runs ended, as finish_jobs is told
+failures.py    failed jobs in the log
+progress.py    follow jobs while they run
+admin.py       look, pause, cancel, mend, redrive
+why.py         why a job is not running
 """

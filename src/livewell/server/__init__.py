@@ -2,6 +2,7 @@
 
 connection/   the socket: how many, how long, from where; the HTTP protocol
 gate/         host, origin, size, rate and slots, before any route runs
+bounds/       what one client may have at once: rate, slots, line, waiting reads
 auth/         who is calling: API key, login cookie or JSON Web Token
 routes/       one file per capability: scope, arguments, one call
 answers/      how answers look: JSON, pages of lists, problem documents

@@ -1,8 +1,14 @@
 """Everything that can be set, checked once at start-up.
 
-    flags (keywords)  ▶  environment (LIVEWELL_*, DATABASE_URL)  ▶  livewell.toml  ▶  defaults     the first wins
+    flags (keywords)  ▶  environment (LIVEWELL_*, DATABASE_URL)  ▶  livewell.toml  ▶  defaults
 
-fields.py is what there is; values.py how values of each kind are read; sources.py where they come from; words.py how they are told; page.py the page of them all.
+The first one wins.
+
+fields.py    the settings, and the rules between them
+values.py    how values of each kind are read
+sources.py   where values come from
+words.py     settings in words; secrets are never shown
+page.py      the page of them all
 """
 
 from livewell.settings.fields import Settings

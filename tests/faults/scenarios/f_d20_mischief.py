@@ -8,7 +8,7 @@ Calm phases, in which only the upstream is hostile, alternate with storms. The o
     early         calls between a wall and the end of the silence that it asked for
     late          in calm phases: a good key that was not confirmed for longer than its time to live + 5 s
 
-Can it fail? With 0.5.0 every line fails: see docs/reference/faults.md.
+Can it fail? With 0.5.0 every line fails: see docs/reference/evidence/faults.md.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def test_a_free_key_is_simply_inserted(queue: QueueSession, policy: str) -> None
     ],
 )
 def test_the_table_of_the_manual(queue: QueueSession, other: str, answers: list[str], policy: str) -> None:
-    """docs/unique_keys.md, cell by cell: merged names the live job; held and dropped the held one, which exists at most once."""
+    """docs/concepts/unique_keys.md, cell by cell: merged names the live job; held and dropped the held one, which exists at most once."""
     queue.declare(group_limit=1)
     if other == "held by its group":
         queue.enqueue_given([{"id": queue.ids(1)[0], "group_key": "g"}])

@@ -5,8 +5,12 @@
                             ├──changed by hand──▶ drift ──migrate (functions), by hand (tables)──▶ current
                             └──someone else's newer package migrated──▶ newer: fine for a worker of the same or the previous minor version
 
-`bundle` reads the SQL files of this package, `state` what a database has, `plan` compares the two, `script` turns the difference into SQL, `apply` runs it in one
-polite transaction. `render` writes the same SQL for a person to run.
+bundle.py  the SQL files that this release carries
+state.py   what a database has
+plan.py    the difference between the two
+script.py  the difference as SQL, to be run or to be read by a DBA
+apply.py   runs it, in one transaction that keeps nobody waiting
+check.py   says whether a schema fits this release
 """
 
 from livewell.db.migrate.apply import MigrationReport, migrate

@@ -1,8 +1,11 @@
-"""The runbook as a command (R25): for each known failure what was seen, what it means, and the exact command that mends it.
+"""The runbook as a command (R25): what was seen, what it means, and the command that mends it.
 
-examination  asks the database and runs every check, each on its own      server       the database itself: reachable, primary, clock, listening, schema, transactions, bloat
-finding      what a check says                                             work         queues, leases, versions, dead letters, schedules
-                                                                           freshness    types, refusals of upstreams, quota, breaker, viewers
+examination.py  asks the database and runs every check, each on its own
+finding.py      what a check says
+server.py       the database: reachable, primary, clock, listening, schema, transactions, bloat
+work.py         queues, leases, versions, dead letters, schedules
+freshness.py    types, refusals of upstreams, quota, breaker, viewers
+gate.py         somebody is hammering at the server's gate
 """
 
 from livewell.operations.doctor.examination import examine

@@ -1,0 +1,1 @@
+"""Programs for people who change Livewell; `make check` runs some of them."""
