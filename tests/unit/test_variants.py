@@ -19,6 +19,12 @@ def test_white_space_of_the_old_words_matches_any_white_space(old: str) -> None:
     assert changed(SOURCE, (old, "FROM nothing")) == "SELECT j.id\n    FROM nothing FOR UPDATE"
 
 
+@pytest.mark.parametrize("source", ["f(a, g(b))", "f(\n    a, g(\n        b))", "f(a, g(b)\n)"])
+def test_white_space_inside_a_bracket_may_be_there_or_not(source: str) -> None:
+    """A call is wrapped after its bracket."""
+    assert changed(source, ("f(a, g(b))", "1")) == "1"
+
+
 def test_every_occurrence_is_replaced_by_the_new_words_as_they_are() -> None:
     """What looks like a reference of a pattern is text."""
     assert changed("a (b)  a (b)", ("a (b)", r"\1 \g<0>")) == r"\1 \g<0>  \1 \g<0>"
