@@ -50,11 +50,7 @@ def layers() -> dict[str, int]:
     """Which part stands on which, from the top: the same list that import-linter reads."""
     contracts = tomllib.loads(PROJECT.read_text())["tool"]["importlinter"]["contracts"]
     [stacked] = [contract["layers"] for contract in contracts if contract.get("containers") == ["livewell"]]
-    return {
-        part.strip(): place
-        for place, line in enumerate(stacked)
-        for part in line.replace("|", ":").split(":")
-    }
+    return {part.strip(): place for place, line in enumerate(stacked) for part in line.replace("|", ":").split(":")}
 
 
 def part_of(file: Path) -> str:
