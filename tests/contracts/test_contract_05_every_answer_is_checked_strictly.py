@@ -156,6 +156,7 @@ TABLE_FUNCTIONS = {
     "apply_type",
     "apply_upstream",
     "bounds_statement",
+    "compare_bounds",
     "compare_table",
     "create_statement",
     "read_values",

@@ -27,8 +27,7 @@ EARLY: tuple[Change, ...] = (
 )
 NO_CHANNEL_LOCK: tuple[Change, ...] = (
     ("WHERE c.name = p_channel FOR UPDATE;", "WHERE c.name = p_channel;"),
-    ("    FOR UPDATE OF n SKIP LOCKED;", ";"),
-    ("ORDER BY f.level, n.firing_id LIMIT 1\n", "ORDER BY f.level, n.firing_id LIMIT 1"),
+    (" FOR UPDATE OF n SKIP LOCKED;", ";"),
 )
 
 

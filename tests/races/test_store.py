@@ -86,7 +86,7 @@ async def test_the_newer_value_stands_in_every_order(store: StoreSession, queue_
 
 async def test_without_the_ledger_lock_the_older_value_wins(store: StoreSession, queue_dsn: str) -> None:
     """Seen to fail: judged before the lock, the later commit overwrites the newer value."""
-    with variant(queue_dsn, "store_refreshes", NO_LEDGER_LOCK):
+    with variant(queue_dsn, "own_results", NO_LEDGER_LOCK):
         assert await newer_and_older(store, queue_dsn) != []
 
 
@@ -138,7 +138,7 @@ async def test_a_zombie_stores_nothing(store: StoreSession, queue_dsn: str) -> N
 
 async def test_without_the_fence_the_zombie_stores(store: StoreSession, queue_dsn: str) -> None:
     """Seen to fail: by the job's id alone the zombie ends the owner's job."""
-    with variant(queue_dsn, "store_refreshes", NO_FENCE):
+    with variant(queue_dsn, "own_results", NO_FENCE):
         assert await zombie_and_owner(store, queue_dsn) != []
 
 
@@ -178,7 +178,7 @@ async def test_a_type_that_is_applied_while_we_store_is_never_mixed(store: Store
 
 async def test_without_the_second_look_an_old_value_comes_after_the_change(store: StoreSession, queue_dsn: str) -> None:
     """Seen to fail: the version read before waiting for the table is the old one."""
-    with variant(queue_dsn, "store_refreshes", NO_SECOND_LOOK):
+    with variant(queue_dsn, "store_values", NO_SECOND_LOOK):
         assert await changed_type(store, queue_dsn) != []
 
 

@@ -260,7 +260,7 @@ def test_a_dispatch_with_the_lock_of_parking_skips_a_hot_key_for_ever(
 ) -> None:
     """Broken on purpose."""
     with variant(
-        queue_dsn, "dispatch_due", ("FOR NO KEY UPDATE OF l SKIP LOCKED) x;", "FOR UPDATE OF l SKIP LOCKED) x;")
+        queue_dsn, "queue_chosen", ("FOR NO KEY UPDATE OF l SKIP LOCKED) x;", "FOR UPDATE OF l SKIP LOCKED) x;")
     ):
         assert dispatched_beside_a_subscriber(refresh, other_refresh) == 0
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
 
-import livewell
 from tests.support.refresh_sql import RefreshSession
+from tests.support.variants import source
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 NEW_YORK = ZoneInfo("America/New_York")
@@ -251,5 +250,4 @@ def test_a_time_to_live_that_is_not_positive_raises(refresh: RefreshSession, fun
 def test_no_rule_reads_a_clock_or_a_default() -> None:
     """The functions get the instant and the two rows, and nothing else."""
     for name in ("stale_at", "next_due", "is_stale", "verdict"):
-        source = (Path(livewell.__file__).parent / "refresh" / "sql" / "functions" / f"{name}.sql").read_text()
-        assert not re.search(r"livewell\.now\(\)|\bDEFAULT\b|interval '(?!1 second')", source), name
+        assert not re.search(r"livewell\.now\(\)|\bDEFAULT\b|interval '(?!1 second')", source(name)), name

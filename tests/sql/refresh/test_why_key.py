@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-import livewell
 from livewell.refresh.why import _WHY, _WORDS, WhyKey, _instant
 from tests.support.store_sql import KIND, QUEUE, StoreSession, ago, failed, result, value
-from tests.support.variants import variant
-
-FUNCTION = Path(livewell.__file__).parent / "refresh" / "sql" / "functions" / "why_key.sql"
+from tests.support.variants import source, variant
 
 
 @pytest.fixture
@@ -475,7 +472,7 @@ def test_a_restart_of_the_server_is_waited_for(store: StoreSession, queue_dsn: s
 
 def test_every_reason_of_the_functions_has_words_and_a_test() -> None:
     """Reasons that are written in the SQL, and what Python can say."""
-    text = FUNCTION.read_text().split("AS $$")[1]
+    text = "".join(source(name).split("AS $$")[1] for name in ("why_key", "why_refresh"))
     said = set(re.findall(r"(?:reason :=|THEN|ELSE) '(\w+)'", text)) - {"waiting", "missing"}
     tests = Path(__file__).read_text()
 

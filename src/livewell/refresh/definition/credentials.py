@@ -14,6 +14,7 @@ import structlog
 from pydantic import SecretStr
 
 from livewell.refresh.definition.model import UpstreamDefinition
+from livewell.refresh.queues import is_refresh_queue
 from livewell.settings import Settings
 from livewell.telemetry.secret_forms import Secrets, secrets_of
 
@@ -68,7 +69,7 @@ class Credentials:
 
     def can_use(self, queue: str, credential: str) -> bool:
         """True if this process can and may make the calls of a queue with the credential. Where it may not, the log says why, once."""
-        if not queue.startswith("refresh."):
+        if not is_refresh_queue(queue):
             return True
         if is_ours(credential, self._own) and credential not in self._told:
             self._told.add(credential)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from livewell.limits.limiter import Limits
 from livewell.refresh.definition.key_pattern import KeyPattern
+from livewell.refresh.queues import queue_name
 
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 Path = tuple[str, ...]  # names of fields, from the row inwards
@@ -177,7 +178,7 @@ class TypeDefinition:
     @property
     def queue(self) -> str:
         """Where its jobs wait."""
-        return f"refresh.{self.upstream}" + (f".{self.pool}" if self.pool else "")
+        return queue_name(self.upstream, self.pool)
 
     def registered_columns(self) -> list[dict[str, Any]]:
         """data_type.columns."""

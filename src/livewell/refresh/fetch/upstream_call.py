@@ -31,7 +31,7 @@ from livewell.model import Blame
 from livewell.outbound import Answer, Outbound, Share, Wall, classify
 from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
 from livewell.refresh.fetch.request import build, with_credential
-from livewell.refresh.reasons import BLAME, Reason
+from livewell.refresh.reasons import BLAME, MEANING, Reason
 from livewell.refresh.validate.answer import Contradicted, Missing, Rejected, Transform, Valid, Verdict, validate
 from livewell.refresh.validate.refusal import clean
 from livewell.refresh.validate.tail import Tail
@@ -51,10 +51,8 @@ _WALLS: Mapping[str, Reason] = {
     "transient": Reason.TRANSIENT,
 }
 # These concern the account or the moment, whatever was asked for; any other refusal of a call for many keys may be about one of them.
-_FOR_ALL = frozenset({Reason.RATE_WALL, Reason.BANDWIDTH_WALL, Reason.AUTH, Reason.SUSPENDED, Reason.TRANSIENT})
+_FOR_ALL = frozenset(reason for reason, meaning in MEANING.items() if meaning.for_all)
 _OF_BODY = frozenset({Reason.TRUNCATED, Reason.TOO_LARGE, Reason.BOMB, Reason.CONTENT_TYPE})
-# Stop and tell a person: the breaker is what stops, so it must count them.
-_BREAKS = frozenset({Reason.AUTH, Reason.SUSPENDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,10 +336,8 @@ def _result(verdict: Verdict, etag: str | None, last_modified: str | None) -> Re
 
 def _at_wall(wall: Wall, status: int, detail: str) -> Failure:
     reason = _WALLS[wall.kind]
-    blame = BLAME[reason]
-    if reason in _BREAKS:
-        # A 403 may be about one key: it counts when several keys show it. Whoever is not known, or suspended, is so for every key.
-        blame = Blame.UPSTREAM if reason is Reason.AUTH and status == 403 else Blame.OUTAGE
+    # A 403 may be about one key: it counts when several keys show it. Whoever is not known, or suspended, is so for every key.
+    blame = Blame.UPSTREAM if reason is Reason.AUTH and status == 403 else BLAME[reason]
     return _failure(reason, detail, blame, wall.retry_after_seconds)
 
 

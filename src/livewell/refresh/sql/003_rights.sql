@@ -43,5 +43,12 @@ BEGIN
     IF to_regprocedure('livewell.read_states(text[], text[], bigint[], text[], bigint[])') IS NOT NULL THEN
         DROP FUNCTION livewell.read_states(text[], text[], bigint[], text[], bigint[]);
     END IF;
+    -- refresh_jobs has followed. No process called these two: only functions did, and those are made anew.
+    IF to_regprocedure('livewell.refresh_job(livewell.data_type, text, integer)') IS NOT NULL THEN
+        DROP FUNCTION livewell.refresh_job(livewell.data_type, text, integer);
+    END IF;
+    IF to_regprocedure('livewell.refresh_payloads(text[], text[])') IS NOT NULL THEN
+        DROP FUNCTION livewell.refresh_payloads(text[], text[]);
+    END IF;
 END
 $drop$;

@@ -1,89 +1,206 @@
--- Who may do what with the refresh engine. Re-applied when this file changes; skipped where roles cannot be created.
+-- Who may do what with the refresh engine: what each role may do with each object.
+-- Re-applied when this file changes; skipped where roles cannot be created.
 
--- ── the registry: everybody reads, only the owner writes; apply_upstream() and apply_type() are the owner's alone ──
-GRANT SELECT ON livewell.upstream, livewell.data_type, livewell.universe TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
-GRANT EXECUTE ON FUNCTION
-    livewell.column_type, livewell.column_bounds, livewell.bounds_widened, livewell.bounds_statement, livewell.create_statement, livewell.compare_table, livewell.registered_type,
-    livewell.key_fits, livewell.read_values, livewell.list_ttls, livewell.list_universe
-    TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
+-- ── rights that earlier releases gave: GRANT only adds, so first what is to go ──
+REVOKE EXECUTE ON FUNCTION livewell.count_viewers FROM livewell_api;
+-- Until 0.7.0 these roles could read all of it.
+REVOKE SELECT ON livewell.viewer_session, livewell.subscription, livewell.viewer
+    FROM livewell_operate, livewell_readonly;
+
+-- ── tables ──
+-- r SELECT, a INSERT, w UPDATE, d DELETE. livewell_api has no table rights at all.
+-- Everybody reads the registry and only the owner writes it (apply_upstream, apply_type), but for a
+-- few columns. Operators pause and resume. Workers keep the place of a walk, and park a type that
+-- the plan does not include: parked_reason is no part of the definition, and a column is narrower
+-- than a function that runs as the owner.
+-- Workers alone write values, and the budgets of strangers.
+-- The system state counts sessions, viewers and subscriptions; its roles need to know neither which
+-- keys nor which sessions are whose (L4). How many look at which key they learn from count_viewers
+-- and watched_keys.
+DO $tables$
+DECLARE
+    c_rights    CONSTANT jsonb := '{"r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE"}';
+    v_table     text[];                 -- its name, and the columns if not all
+    v_role      text;
+    v_right     text;
+BEGIN
+    FOR v_table, v_role, v_right IN
+        SELECT string_to_array(m.name, ' ('), c.role, r FROM (VALUES
+            -- table (columns)                      worker   hub      operate  readonly
+            ('upstream',                              'r',     'r',     'r',     'r'),
+            ('upstream (paused_at)',                  '',      '',      'w',     ''),
+            ('data_type',                             'r',     'r',     'r',     'r'),
+            ('data_type (cron_due_at, cron_cursor)',  'w',     '',      '',      ''),
+            ('data_type (paused_at)',                 '',      '',      'w',     ''),
+            ('data_type (parked_reason)',             'w',     '',      'w',     ''),
+            ('universe',                              'r',     'r',     'raw',   'r'),
+            ('exchange_session',                      'r',     'r',     'r',     'r'),
+            ('ledger',                                'rawd',  'r',     'raw',   'r'),
+            ('refresh_count',                         'rawd',  '',      'r',     'r'),
+            ('viewer',                                'rawd',  '',      '',      ''),
+            ('viewer_session',                        'rwd',   'r',     '',      ''),
+            ('viewer_session (user_id, seen_at)',     '',      '',      'r',     'r'),
+            ('subscription',                          'rd',    'r',     '',      ''),
+            ('subscription (data_type)',              '',      '',      'r',     'r'),
+            ('session_share',                         'rawd',  '',      '',      ''),
+            ('cold_budget',                           'rawd',  '',      '',      '')
+        ) AS m (name, worker, hub, operate, readonly)
+        CROSS JOIN LATERAL (VALUES
+            ('worker', m.worker), ('hub', m.hub), ('operate', m.operate), ('readonly', m.readonly)
+        ) AS c (role, rights)
+        CROSS JOIN LATERAL regexp_split_to_table(c.rights, '') AS r
+        WHERE c.rights <> ''
+    LOOP
+        EXECUTE format(
+            'GRANT %s %s ON livewell.%I TO %I', c_rights ->> v_right, '(' || v_table[2], v_table[1],
+            'livewell_' || v_role);
+    END LOOP;
+END
+$tables$;
+
+-- ── functions ──
+-- x EXECUTE. What livewell_api may call runs as the owner, see the headers; it serves viewers and
+-- other clients. Of a function that is not here only the owner's functions make use.
+DO $functions$
+DECLARE
+    v_function  text;
+    v_role      text;
+BEGIN
+    FOR v_function, v_role IN
+        SELECT m.name, c.role FROM (VALUES
+            -- function              api  work hub  oper read
+            -- registry
+            ('add_universe',          '',  '',  '',  'x', ''),
+            ('bounds_statement',      '',  'x', 'x', 'x', 'x'),
+            ('bounds_widened',        '',  'x', 'x', 'x', 'x'),
+            ('change_type',           '',  '',  '',  'x', ''),
+            ('clear_ttl',             '',  '',  '',  'x', ''),
+            ('column_bounds',         '',  'x', 'x', 'x', 'x'),
+            ('column_type',           '',  'x', 'x', 'x', 'x'),
+            ('compare_bounds',        '',  'x', 'x', 'x', 'x'),
+            ('compare_table',         '',  'x', 'x', 'x', 'x'),
+            ('create_statement',      '',  'x', 'x', 'x', 'x'),
+            ('deactivate_universe',   '',  '',  '',  'x', ''),
+            ('list_ttls',             '',  'x', 'x', 'x', 'x'),
+            ('list_universe',         '',  'x', 'x', 'x', 'x'),
+            ('pause_type',            '',  '',  '',  'x', ''),
+            ('pause_upstream',        '',  '',  '',  'x', ''),
+            ('redue_type',            '',  'x', '',  'x', ''),
+            ('registered_type',       '',  'x', 'x', 'x', 'x'),
+            ('set_ttl',               '',  '',  '',  'x', ''),
+            -- subscribe
+            ('close_session',         'x', 'x', '',  '',  ''),
+            ('count_viewers',         '',  'x', '',  'x', 'x'),
+            ('free_sessions',         '',  'x', '',  '',  ''),
+            ('heartbeat_session',     'x', 'x', '',  '',  ''),
+            ('key_fits',              '',  'x', 'x', 'x', 'x'),
+            ('keys_of_sessions',      '',  '',  'x', '',  ''),
+            ('open_session',          'x', 'x', '',  '',  ''),
+            ('public_key_of',         '',  '',  'x', '',  ''),
+            ('recount_viewers',       '',  'x', '',  '',  ''),
+            ('session_hash',          '',  '',  'x', '',  ''),
+            ('session_keys',          '',  '',  'x', '',  ''),
+            ('spend_cold_read',       '',  'x', '',  '',  ''),
+            ('subscribe',             'x', 'x', '',  '',  ''),
+            ('sweep_sessions',        '',  'x', '',  '',  ''),
+            ('take_cold',             '',  'x', '',  '',  ''),
+            ('unpark',                '',  'x', '',  '',  ''),
+            ('unsubscribe',           'x', 'x', '',  '',  ''),
+            ('viewers_of',            '',  'x', '',  '',  ''),
+            ('watched_keys',          '',  'x', '',  'x', 'x'),
+            -- read
+            ('is_stale',              '',  'x', 'x', 'x', 'x'),
+            ('judge_keys',            '',  'x', '',  '',  ''),
+            ('read_key',              'x', 'x', '',  '',  ''),
+            ('read_throttle',         '',  'x', '',  '',  ''),
+            ('read_through',          'x', 'x', '',  '',  ''),
+            ('stale_at',              '',  'x', 'x', 'x', 'x'),
+            ('verdict',               '',  'x', 'x', 'x', 'x'),
+            -- due
+            ('choose_refreshes',      '',  'x', '',  '',  ''),
+            ('classify_keys',         '',  'x', '',  '',  ''),
+            ('credential_room',       '',  'x', '',  'x', 'x'),
+            ('demand_refresh',        '',  'x', '',  '',  ''),
+            ('dispatch_due',          '',  'x', '',  '',  ''),
+            ('dispatch_room',         '',  'x', '',  'x', 'x'),
+            ('dispatch_scheduled',    '',  'x', '',  '',  ''),
+            ('drop_refreshes',        '',  'x', '',  '',  ''),
+            ('due_candidates',        '',  'x', '',  '',  ''),
+            ('enqueue_refreshes',     '',  'x', '',  '',  ''),
+            ('expected_size',         '',  'x', '',  'x', 'x'),
+            ('fail_dead',             '',  'x', '',  '',  ''),
+            ('key_trouble',           '',  'x', '',  'x', 'x'),
+            ('list_refresh_queues',   '',  'x', '',  'x', 'x'),
+            ('list_walks',            '',  'x', '',  '',  ''),
+            ('may_probe',             '',  'x', '',  '',  ''),
+            ('next_due',              '',  'x', 'x', 'x', 'x'),
+            ('park_keys',             '',  'x', '',  '',  ''),
+            ('park_unwatched',        '',  'x', '',  '',  ''),
+            ('plan_cron',             '',  'x', '',  '',  ''),
+            ('queue_chosen',          '',  'x', '',  '',  ''),
+            ('ready_keys',            '',  'x', '',  '',  ''),
+            ('record_walk',           '',  'x', '',  '',  ''),
+            ('refresh_jobs',          '',  'x', '',  '',  ''),
+            ('refresh_queue',         '',  'x', '',  'x', 'x'),
+            ('refresh_wanted',        '',  'x', '',  '',  ''),
+            ('sample_refresh',        '',  'x', '',  'x', 'x'),
+            ('show_walk',             '',  'x', '',  '',  ''),
+            -- store
+            ('change_questions',      '',  'x', '',  '',  ''),
+            ('count_refreshes',       '',  'x', '',  '',  ''),
+            ('judge_refresh',         '',  'x', '',  '',  ''),
+            ('move_ledger',           '',  'x', '',  '',  ''),
+            ('own_results',           '',  'x', '',  '',  ''),
+            ('refresh_reasons',       '',  'x', '',  'x', 'x'),
+            ('settle_refreshes',      '',  'x', '',  '',  ''),
+            ('store_refreshes',       '',  'x', '',  '',  ''),
+            ('store_values',          '',  'x', '',  '',  ''),
+            ('write_values',          '',  'x', '',  '',  ''),
+            -- push
+            ('changed_since',         '',  'x', 'x', '',  ''),
+            ('read_readings',         '',  'x', 'x', '',  ''),
+            ('read_values',           '',  'x', 'x', 'x', 'x'),
+            ('verdict_turns_at',      '',  'x', 'x', 'x', 'x'),
+            -- operate
+            ('plan_groups',           '',  'x', '',  'x', 'x'),
+            ('plan_state',            '',  'x', '',  'x', 'x'),
+            ('plan_types',            '',  'x', '',  'x', 'x'),
+            ('plan_upstreams',        '',  'x', '',  'x', 'x'),
+            ('prune_refresh',         '',  'x', '',  '',  ''),
+            ('state_refresh',         '',  'x', '',  'x', 'x'),
+            ('why_key',               '',  'x', '',  'x', 'x'),
+            ('why_refresh',           '',  'x', '',  'x', 'x')
+        ) AS m (name, api, worker, hub, operate, readonly)
+        CROSS JOIN LATERAL (VALUES
+            ('api', m.api), ('worker', m.worker), ('hub', m.hub), ('operate', m.operate),
+            ('readonly', m.readonly)
+        ) AS c (role, granted)
+        WHERE c.granted = 'x'
+    LOOP
+        EXECUTE format(
+            'GRANT EXECUTE ON FUNCTION livewell.%I TO %I', v_function, 'livewell_' || v_role);
+    END LOOP;
+END
+$functions$;
 
 -- ── the data: one table per type ──
 REVOKE ALL ON SCHEMA livewell_data FROM PUBLIC;
-GRANT USAGE ON SCHEMA livewell_data TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
-ALTER DEFAULT PRIVILEGES FOR ROLE livewell_owner IN SCHEMA livewell_data GRANT SELECT ON TABLES TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
-ALTER DEFAULT PRIVILEGES FOR ROLE livewell_owner IN SCHEMA livewell_data GRANT INSERT, UPDATE, DELETE ON TABLES TO livewell_worker;
-GRANT SELECT ON ALL TABLES IN SCHEMA livewell_data TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
+GRANT USAGE ON SCHEMA livewell_data
+    TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
+ALTER DEFAULT PRIVILEGES FOR ROLE livewell_owner IN SCHEMA livewell_data
+    GRANT SELECT ON TABLES TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
+ALTER DEFAULT PRIVILEGES FOR ROLE livewell_owner IN SCHEMA livewell_data
+    GRANT INSERT, UPDATE, DELETE ON TABLES TO livewell_worker;
+GRANT SELECT ON ALL TABLES IN SCHEMA livewell_data
+    TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
 GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA livewell_data TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.write_values TO livewell_worker;
 
--- ── what an operator may change without the owner: times to live of types and keys, when a type is refreshed by schedule, the universe, and whether something is refreshed at all ──
-GRANT SELECT, INSERT, UPDATE ON livewell.ledger, livewell.universe TO livewell_operate;
-GRANT UPDATE (paused_at, parked_reason) ON livewell.data_type TO livewell_operate;
-GRANT UPDATE (paused_at) ON livewell.upstream TO livewell_operate;
-GRANT EXECUTE ON FUNCTION livewell.set_ttl, livewell.clear_ttl, livewell.add_universe, livewell.deactivate_universe, livewell.pause_type, livewell.pause_upstream, livewell.change_type, livewell.redue_type TO livewell_operate;
-GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_readonly;
-
--- Verdicts, for whoever may read the rows they are computed from.
-GRANT SELECT ON livewell.exchange_session TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.stale_at, livewell.next_due, livewell.is_stale, livewell.verdict, livewell.verdict_turns_at TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
-
--- Why a key is as it is, and what is possible: read-only, for whoever sees all viewers and jobs. Operators' pools answer viewers too, one key at a time, and say less.
-GRANT EXECUTE ON FUNCTION livewell.why_key, livewell.key_trouble, livewell.plan_state, livewell.expected_size, livewell.count_viewers, livewell.watched_keys, livewell.dispatch_room TO livewell_worker, livewell_operate, livewell_readonly;
-
--- Viewers: whoever serves them, and other clients. These run as the owner, see their headers.
-GRANT EXECUTE ON FUNCTION livewell.open_session, livewell.heartbeat_session, livewell.close_session, livewell.subscribe, livewell.unsubscribe, livewell.read_through, livewell.read_key
-    TO livewell_api, livewell_worker;
-REVOKE EXECUTE ON FUNCTION livewell.count_viewers FROM livewell_api;
-GRANT EXECUTE ON FUNCTION livewell.count_viewers TO livewell_worker, livewell_operate;
-
--- The due check and the sweep.
-GRANT SELECT ON livewell.upstream, livewell.data_type TO livewell_worker, livewell_hub, livewell_operate, livewell_readonly;
-GRANT UPDATE (cron_due_at, cron_cursor) ON livewell.data_type TO livewell_worker;
-GRANT SELECT, INSERT, UPDATE ON livewell.ledger TO livewell_worker;
-GRANT SELECT, DELETE, UPDATE ON livewell.viewer_session, livewell.viewer TO livewell_worker;
-GRANT SELECT, DELETE ON livewell.subscription TO livewell_worker;
-GRANT SELECT ON livewell.universe TO livewell_worker;
-GRANT EXECUTE ON FUNCTION
-    livewell.sweep_sessions, livewell.unpark, livewell.judge_keys, livewell.dispatch_room, livewell.may_probe, livewell.due_candidates, livewell.park_keys, livewell.fail_dead, livewell.ready_keys,
-    livewell.enqueue_refreshes, livewell.dispatch_due, livewell.drop_refreshes, livewell.dispatch_scheduled, livewell.plan_cron, livewell.redue_type, livewell.list_walks, livewell.show_walk, livewell.record_walk
-    TO livewell_worker;
-GRANT SELECT ON livewell.ledger, livewell.universe TO livewell_readonly, livewell_operate;
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.session_share TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.free_sessions TO livewell_worker;
-
-GRANT EXECUTE ON FUNCTION livewell.viewers_of, livewell.classify_keys, livewell.recount_viewers, livewell.read_throttle TO livewell_worker;
-
--- Storing and reading. The worker is the only one that writes values; of the registry it may change one thing: that a type is parked because the plan does not include its endpoint (parked_reason is no
--- part of the definition, and a column grant is narrower than a function that runs as the owner).
-GRANT UPDATE (parked_reason) ON livewell.data_type TO livewell_worker;
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.ledger TO livewell_worker;
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.refresh_count TO livewell_worker;
-GRANT SELECT, INSERT, UPDATE ON livewell.viewer TO livewell_worker;
--- Budgets of strangers, and housekeeping. The salt is for functions that run as the owner, and for readers who come with a name of their own.
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.cold_budget TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.take_cold, livewell.prune_refresh TO livewell_worker;
-GRANT SELECT ON livewell.ledger TO livewell_hub, livewell_operate, livewell_readonly;
-GRANT SELECT ON livewell.refresh_count TO livewell_operate, livewell_readonly;
-GRANT EXECUTE ON FUNCTION
-    livewell.store_refreshes, livewell.judge_refresh, livewell.move_ledger, livewell.count_refreshes, livewell.demand_refresh, livewell.refresh_wanted, livewell.spend_cold_read, livewell.refresh_job, livewell.refresh_payloads,
-    livewell.read_readings
-    TO livewell_worker;
-
--- The hub: what changed, what it looks like now, and who of this process's clients is subscribed to it. Workers too, for app.get and app.watch.
-GRANT SELECT ON livewell.viewer_session, livewell.subscription TO livewell_hub;
-GRANT EXECUTE ON FUNCTION livewell.read_readings, livewell.changed_since, livewell.session_keys, livewell.keys_of_sessions, livewell.session_hash, livewell.public_key_of TO livewell_hub;
-GRANT EXECUTE ON FUNCTION livewell.changed_since TO livewell_worker;
-
--- The system state counts sessions, viewers and subscriptions; it needs to know neither which keys nor which sessions are whose (L4). Until 0.7.0 these roles could read all of it.
--- How many look at which key they learn from count_viewers and watched_keys.
-REVOKE SELECT ON livewell.viewer_session, livewell.subscription, livewell.viewer FROM livewell_operate, livewell_readonly;
-GRANT SELECT (user_id, seen_at) ON livewell.viewer_session TO livewell_operate, livewell_readonly;
-GRANT SELECT (data_type) ON livewell.subscription TO livewell_operate, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.sample_refresh, livewell.state_refresh TO livewell_operate, livewell_worker, livewell_readonly;
-
--- ── row security: functions that run as the owner see and write the rows of one user, the one they were called for, whatever their own words say ──
--- Whoever is a login of their own and a member of the owner could switch this off, so it does not hold them; a superuser it never holds. Roles that serve everybody (workers, the hub, operators)
--- see all rows, and may do with them what is granted above. A migration of these rows has to run as a login, not as livewell_owner.
+-- ── row security ──
+-- Functions that run as the owner see and write the rows of one user, the one they were called for,
+-- whatever their own words say. Whoever is a login of their own and a member of
+-- the owner could switch this off, so it does not hold them; a superuser it never holds. Roles that
+-- serve everybody (workers, the hub, operators) see all rows, and may do with them what is granted
+-- above. A migration of these rows has to run as a login, not as livewell_owner.
 DO $rows$
 DECLARE
     v_table     text;
@@ -92,12 +209,15 @@ DECLARE
     v_using     text;
 BEGIN
     FOREACH v_table IN ARRAY ARRAY['viewer', 'viewer_session', 'subscription'] LOOP
-        IF NOT (SELECT c.relrowsecurity AND c.relforcerowsecurity FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass('livewell.' || v_table)) THEN
+        IF NOT (
+            SELECT c.relrowsecurity AND c.relforcerowsecurity FROM pg_catalog.pg_class c
+            WHERE c.oid = pg_catalog.to_regclass('livewell.' || v_table)) THEN
             EXECUTE format('ALTER TABLE livewell.%I ENABLE ROW LEVEL SECURITY', v_table);
             EXECUTE format('ALTER TABLE livewell.%I FORCE ROW LEVEL SECURITY', v_table);
         END IF;
         FOR v_policy, v_role, v_using IN VALUES
-            ('own', 'livewell_owner', $$user_id = nullif(current_setting('livewell.user_id', true), '')$$),
+            ('own', 'livewell_owner',
+             $$user_id = nullif(current_setting('livewell.user_id', true), '')$$),
             ('owner_login', 'livewell_owner', $$current_user <> 'livewell_owner'$$),
             ('worker', 'livewell_worker', 'true'),
             ('operate', 'livewell_operate', 'true'),
@@ -105,15 +225,28 @@ BEGIN
             ('readonly', 'livewell_readonly', 'true')
         LOOP
             -- One per role, and only what is missing: a role that was lost took its policy along.
-            IF NOT EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = pg_catalog.to_regclass('livewell.' || v_table) AND p.polname = v_policy) THEN
-                EXECUTE format('CREATE POLICY %I ON livewell.%I TO %I USING (%s)', v_policy, v_table, v_role, v_using);
+            IF NOT EXISTS (
+                SELECT FROM pg_catalog.pg_policy p
+                WHERE p.polrelid = pg_catalog.to_regclass('livewell.' || v_table)
+                  AND p.polname = v_policy) THEN
+                EXECUTE format(
+                    'CREATE POLICY %I ON livewell.%I TO %I USING (%s)', v_policy, v_table, v_role,
+                    v_using);
             END IF;
         END LOOP;
-        -- Functions that only count see everybody's rows: livewell.counts is on while they count (count_all). Who sets it outside gains nothing, for whatever acts for a user names the user before it
-        -- reads, and then this does not hold.
-        IF v_table <> 'viewer' AND NOT EXISTS (SELECT FROM pg_catalog.pg_policy p WHERE p.polrelid = pg_catalog.to_regclass('livewell.' || v_table) AND p.polname = 'counted') THEN
-            EXECUTE format('CREATE POLICY counted ON livewell.%I FOR SELECT TO livewell_owner USING (%s)', v_table,
-                           $$current_setting('livewell.counts', true) = 'on' AND coalesce(current_setting('livewell.user_id', true), '') = ''$$);
+        -- Functions that only count see everybody's rows: livewell.counts is on while they count
+        -- (count_all). Who sets it outside gains nothing, for whatever acts for a user names the
+        -- user before it reads, and then this does not hold.
+        IF v_table <> 'viewer'
+           AND NOT EXISTS (
+               SELECT FROM pg_catalog.pg_policy p
+               WHERE p.polrelid = pg_catalog.to_regclass('livewell.' || v_table)
+                 AND p.polname = 'counted') THEN
+            EXECUTE format(
+                'CREATE POLICY counted ON livewell.%I FOR SELECT TO livewell_owner USING (%s)',
+                v_table,
+                $$current_setting('livewell.counts', true) = 'on'$$
+                || $$ AND coalesce(current_setting('livewell.user_id', true), '') = ''$$);
         END IF;
     END LOOP;
 END

@@ -530,6 +530,7 @@ async function digest(text) {
 
 // -- in plain words ------------------------------------------------------------------------------------------------------
 
+// The words of refresh/reasons.py; a test compares them.
 const REASONS = {
   "The source did not answer in time": "deadline",
   "The source cannot be reached": "connection tls transient",

@@ -1,4 +1,5 @@
--- The Postgres type of a column, from the closed list; anything else is refused, so that no text of a file becomes SQL.
+-- The Postgres type of a column, from the closed list; anything else is refused, so that no text of
+-- a file becomes SQL.
 --
 -- Called by: column_bounds(), create_statement(), compare_table().
 -- Types are qualified: search_path = '' does not keep pg_temp out of the search for types.
@@ -22,10 +23,15 @@ DECLARE
     END);
 BEGIN
     IF v_type IS NULL THEN
-        RAISE EXCEPTION 'column type "%": allowed are text, numeric, bigint, integer, double, boolean, date, timestamptz, jsonb', left(p_type, 60) USING ERRCODE = 'LW020';
+        RAISE EXCEPTION
+            'column type "%": allowed are text, numeric, bigint, integer, double, boolean, date, '
+            'timestamptz, jsonb',
+            left(p_type, 60)
+        USING ERRCODE = 'LW020';
     END IF;
     RETURN v_type;
 END
 $$;
-COMMENT ON FUNCTION livewell.column_type IS 'The Postgres type of a column of a data table, from the closed list.';
+COMMENT ON FUNCTION livewell.column_type IS
+    'The Postgres type of a column of a data table, from the closed list.';
 REVOKE ALL ON FUNCTION livewell.column_type FROM PUBLIC;

@@ -9,9 +9,12 @@ AS $$
 DECLARE
     v_now timestamptz := livewell.now();
 BEGIN
-    UPDATE livewell.upstream u SET paused_at = CASE WHEN p_paused THEN coalesce(u.paused_at, v_now) END WHERE u.name = p_name;
+    UPDATE livewell.upstream u
+    SET paused_at = CASE WHEN p_paused THEN coalesce(u.paused_at, v_now) END
+    WHERE u.name = p_name;
     RETURN FOUND;
 END
 $$;
-COMMENT ON FUNCTION livewell.pause_upstream IS 'Pauses or resumes the refreshes of an upstream; false when there is none of that name.';
+COMMENT ON FUNCTION livewell.pause_upstream IS
+    'Pauses or resumes the refreshes of an upstream; false when there is none of that name.';
 REVOKE ALL ON FUNCTION livewell.pause_upstream FROM PUBLIC;

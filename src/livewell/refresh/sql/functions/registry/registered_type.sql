@@ -12,7 +12,9 @@ DECLARE
 BEGIN
     SELECT * INTO v_type FROM livewell.data_type t WHERE t.name = p_type;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'type "%" is not in the registry; see: livewell types list', left(p_type, 60) USING ERRCODE = 'LW022';
+        RAISE EXCEPTION 'type "%" is not in the registry; see: livewell types list',
+            left(p_type, 60)
+        USING ERRCODE = 'LW022';
     END IF;
     RETURN v_type;
 END
