@@ -16,7 +16,7 @@ demo: $(READY)          ## a market kept fresh (ARGS="--for 30 --json", ARGS="--
 	@$(BIN)/livewell demo $(ARGS)
 
 test: $(READY)          ## everything but what has the mark campaign (ARGS="tests/sql -k claim")
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)  # three for two cores: much of a test is waiting
 
 check: $(READY)         ## linters, types, layers, SQL
 	$(BIN)/ruff check .

@@ -45,7 +45,6 @@ SAMPLE = {
     "F-F5-http",
     "F-F7",
     "F-S10",
-    "F-S11",
 }
 PAGE = Path(__file__).parents[2] / "docs/reference/faults.md"
 
