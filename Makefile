@@ -23,8 +23,8 @@ $(DEV): requirements-dev.lock $(READY)
 demo: $(READY)          ## a market kept fresh (ARGS="--for 30 --json", ARGS="--for 60 --faults"); ARGS=tour: 5,000 jobs, one of two workers killed
 	@$(BIN)/livewell demo $(ARGS)
 
-test: $(DEV)            ## everything but the long fault campaign (ARGS="tests/sql -k claim")
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+test: $(DEV)            ## everything but what has the mark campaign (ARGS="tests/sql -k claim")
+	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)  # three for two cores: much of a test is waiting
 
 check: $(DEV)           ## linters, types, layers, SQL
 	$(BIN)/ruff check .
@@ -34,8 +34,10 @@ check: $(DEV)           ## linters, types, layers, SQL
 	$(BIN)/squawk src/livewell/*/sql/*.sql
 	$(BIN)/python -m tools.lengths
 
-faults: $(DEV)          ## the whole fault campaign, one JSON line per code (ARGS="F-A2 F-B1")
+faults: $(DEV)          ## the whole fault campaign, one JSON line per code (ARGS="F-A2 F-B1", ARGS=--short); without ARGS also the long forms of other tests
 	$(BIN)/python -m tests.faults.campaign $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m pytest -m campaign --ignore=tests/faults/test_scenarios.py)
+	$(if $(ARGS),,LIVEWELL_MODEL_SECONDS=1200 LIVEWELL_MODEL_EXAMPLES=5000 $(BIN)/python -m pytest tests/model -k "what_the_model_does")
 
 bench: $(DEV)           ## the queue beside its peers, in one run (ARGS="--lines drain,idle --pairs 3")
 	$(BIN)/livewell bench queue $(ARGS)

@@ -13,6 +13,7 @@ import pytest
 from livewell.db.embedded.folder import Folder
 from livewell.server.auth.api_keys import NewKey
 from tests.support import canary
+from tests.support.recycled import Recycler
 
 logging.getLogger("httpx2").setLevel(
     logging.WARNING
@@ -30,6 +31,21 @@ def _watched() -> NewKey:
 NewKey.make = _watched  # type: ignore[method-assign] # every key, login and link that is made in this process
 
 
+@pytest.fixture(scope="session")
+def recycler(livewell_server: str, livewell_template: str) -> Iterator[Recycler]:
+    """The databases of this process."""
+    made = Recycler(livewell_server, livewell_template)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def livewell_dsn(recycler: Recycler) -> Iterator[str]:
+    """A migrated database of this test's own: the plugin's fixture copies one, here it is cleaned and handed on."""
+    yield recycler.take()
+    recycler.give_back()
+
+
 @pytest.fixture(autouse=True)
 def no_secret_is_stored(request: pytest.FixtureRequest) -> Iterator[None]:
     """Looks into the test's database, if it has one, when everything else of the test has ended."""
@@ -39,6 +55,23 @@ def no_secret_is_stored(request: pytest.FixtureRequest) -> Iterator[None]:
     if dsn is not None and canary.secrets:
         found = canary.leaks(canary.rows(dsn), canary.secrets)
         assert not found, f"a secret of this test is in {', '.join(found)}"
+
+
+# What takes seconds each. At the end of a run one process would sit idle while the other has one of these left.
+LONG = (
+    "tests/faults/test_scenarios.py",
+    "tests/apps/test_bench.py",
+    "tests/apps/test_market_demo.py",
+    "tests/apps/test_tutorial.py",
+    "tests/browser/",
+    "tests/integration/server/test_openapi.py",
+    "tests/model/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first; within each part the order stays."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,7 @@
-"""The comparison runs from end to end, on tiny numbers: nothing here looks at how fast anything was."""
+"""The comparison runs from end to end, on tiny numbers: nothing here looks at how fast anything was.
+
+Each line starts servers and processes of its own, so `make test` runs some of them, and `make faults` all.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +57,17 @@ def _met(check: Check, measured: Measured) -> bool | None:
     return met
 
 
-def test_the_comparison_runs() -> None:
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("drain", "in-flight"),
+        pytest.param(("drain", "full-group", "in-flight", "old-snapshot"), marks=pytest.mark.campaign),
+    ],
+    ids=" ".join,
+)
+def test_the_comparison_runs(lines: tuple[str, ...]) -> None:
     """One pair of a few lines, beside a peer that needs no Node; what is not measured says why."""
     said: list[str] = []
-    lines = ("drain", "full-group", "in-flight", "old-snapshot")
 
     document = queue.run(pairs=1, say=said.append, lines=lines, peers=("pgqueuer",), sizes=_TINY)
 
@@ -73,6 +83,7 @@ def test_the_comparison_runs() -> None:
     assert len(queue.table(document)) == len(document["met"]) + len(document["not_measured"])
 
 
+@pytest.mark.campaign
 def test_the_refresh_engine_is_measured() -> None:
     """One pair of every kind of line: what the simulator's log, the old way's queue and the stages say is there."""
     lines = ("latency", "due", "overload", "pace", "hot-key")
@@ -92,6 +103,34 @@ def test_the_refresh_engine_is_measured() -> None:
     assert len(refresh.table(document)) == len(document["ratios"])
 
 
+def test_some_of_the_refresh_engine_is_measured() -> None:
+    """The log of the simulator, and the queue of the old way."""
+    lines = ("latency", "due")
+
+    document = refresh.run(pairs=1, say=lambda _: None, lines=lines, sizes=_TINY_REFRESH)
+
+    assert document["not_measured"] == {}
+    assert set(document["results"]) == set(lines) < set(refresh.LINE_NAMES)
+    assert document["met"].keys() >= {"latency/p50", "due", "due/old-way"}
+    assert document["peers"]["due"]["the old way"]["due"] == document["results"]["due"]["due"] == 1
+    assert {line.partition(",")[0] for line in refresh.stages(document)} == {"latency"}
+    assert len(refresh.table(document)) == len(document["ratios"])
+
+
+def test_some_of_streams_is_measured() -> None:
+    """What is stored is what clients end with."""
+    sizes = PushSizes(samples=3, streams=6, stream_keys=5, keys=1500, fan_out_seconds=2)
+
+    document = push.run(pairs=1, say=lambda _: None, lines=("subscribe", "fan-out"), sizes=sizes)
+
+    assert document["not_measured"] == {}
+    assert set(document["results"]) == {"subscribe", "fan-out"} < set(push.LINE_NAMES)
+    assert document["met"]["fan-out/wrong"] is True
+    assert document["results"]["fan-out"]["deliveries"] > 0
+    assert len(push.table(document)) == len(document["ratios"])
+
+
+@pytest.mark.campaign
 def test_streams_are_measured() -> None:
     """Every line, with a few streams: what is stored is what clients end with, and whoever never reads is gone."""
     sizes = PushSizes(
@@ -112,7 +151,7 @@ def test_schedules_are_measured() -> None:
     """Both lines, with a few slots: none is missing and none comes twice, also when one scheduler is frozen."""
     lines = ("jitter", "frozen")
     document = operations.run(
-        pairs=1, say=lambda _: None, lines=lines, sizes=OperationsSizes(jitter_slots=4, frozen_slots=30)
+        pairs=1, say=lambda _: None, lines=lines, sizes=OperationsSizes(jitter_slots=4, frozen_slots=10)
     )
 
     assert document["not_measured"] == {}

@@ -10,47 +10,49 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.startswith(("test_", "__")))
+RAN: dict[str, subprocess.CompletedProcess[str]] = {}  # each once in this process, however many tests look at it
 
 
-def run(arguments: list[str], dsn: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "DATABASE_URL": dsn}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env=environment,
-        cwd=EXAMPLES.parent,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def run(script: str, dsn: str) -> subprocess.CompletedProcess[str]:
+    if script not in RAN:
+        RAN[script] = subprocess.run(
+            [sys.executable, f"examples/{script}.py"],
+            env={**os.environ, "DATABASE_URL": dsn},
+            cwd=EXAMPLES.parent,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    return RAN[script]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_an_example_script_runs(script: Path, livewell_dsn: str) -> None:
     """It ends with exit code 0 and says what it did."""
-    done = run([str(script)], livewell_dsn)
+    done = run(script.stem, livewell_dsn)
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
 
 def test_the_retried_welcome_is_sent(livewell_dsn: str) -> None:
     """The first attempt asks to be retried, the second one greets."""
-    assert "Welcome, Ada (user 7, attempt 2)" in run(["examples/a_task.py"], livewell_dsn).stdout
+    assert "Welcome, Ada (user 7, attempt 2)" in run("a_task", livewell_dsn).stdout
 
 
 def test_a_rolled_back_order_leaves_no_job(livewell_dsn: str) -> None:
     """Only the committed order exists, shipped once."""
-    assert "[(1, 1)]" in run(["examples/transactional_enqueue.py"], livewell_dsn).stdout
+    assert "[(1, 1)]" in run("transactional_enqueue", livewell_dsn).stdout
 
 
 def test_the_refused_sign_up_leaves_no_job(livewell_dsn: str) -> None:
     """Three of four requests commit, and one job is delayed."""
-    assert "jobs: ['delayed', 'ready', 'ready', 'ready']" in run(["examples/blocking_code.py"], livewell_dsn).stdout
+    assert "jobs: ['delayed', 'ready', 'ready', 'ready']" in run("blocking_code", livewell_dsn).stdout
 
 
 def test_the_limited_client_is_charged_for_what_the_upstream_saw(livewell_dsn: str) -> None:
     """Ten symbols and one refusal are eleven calls, and the books agree with the upstream's own log to the byte; both credentials work."""
-    said = run(["examples/limited_api_client.py"], livewell_dsn).stdout
+    said = run("limited_api_client", livewell_dsn).stdout
     assert "S0: 429 with" in said
     assert "with main" in said
     assert "with spare" in said
@@ -61,7 +63,7 @@ def test_the_limited_client_is_charged_for_what_the_upstream_saw(livewell_dsn: s
 
 def test_the_follow_up_comes_after_the_last_picture(livewell_dsn: str) -> None:
     """Also after the broken one, which is counted as failed."""
-    said = run(["examples/batch_with_follow_up.py"], livewell_dsn).stdout.splitlines()
+    said = run("batch_with_follow_up", livewell_dsn).stdout.splitlines()
     told = [line for line in said if line.startswith(("shrunk ", "album ")) or "succeeded, " in line]
     assert any("broken.png is no picture" in line for line in said)  # the worker logs the failure with its traceback
     assert told == [
@@ -75,7 +77,7 @@ def test_the_follow_up_comes_after_the_last_picture(livewell_dsn: str) -> None:
 
 def test_each_user_has_three_places(livewell_dsn: str) -> None:
     """Seven of Ann's ten are held from the start, and Bob does not wait for them."""
-    said = run(["examples/per_user_limits.py"], livewell_dsn).stdout
+    said = run("per_user_limits", livewell_dsn).stdout
     assert "5 ready, 7 held" in said
     assert "at most 3 of Ann's and 2 of Bob's ran at once" in said
 

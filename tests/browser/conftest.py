@@ -1,10 +1,15 @@
-"""A browser, a server, and tabs in which nothing may go wrong unnoticed."""
+"""A browser, a server, and tabs in which nothing may go wrong unnoticed.
+
+One browser for all tests of a process; each has a context of its own, which is to a browser what a person is: no cookie,
+no storage and no tab is shared. So all tests of this folder run in one event loop.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from livewell.settings import Settings
@@ -43,7 +48,7 @@ def hand(livewell_dsn: str) -> Iterator[Hand]:
     made.close()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def site(
     livewell_dsn: str, livewell_settings: Settings, browser_logins: dict[str, tuple[str, str]], hand: Hand
 ) -> AsyncIterator[Site]:
@@ -54,11 +59,14 @@ async def site(
     made.close()
 
 
-@pytest.fixture
-async def browser(chromium: str) -> AsyncIterator[Browser]:
-    """Of this test alone."""
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser | None]:
+    """Of this process; without a program there is none, and each test is skipped by the fixture above."""
+    if CHROMIUM is None:
+        yield None
+        return
     async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        opened = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield opened
         await opened.close()
 
@@ -88,9 +96,10 @@ def complaints() -> Iterator[Complaints]:
     assert heard.unexpected == []
 
 
-@pytest.fixture
-async def context(browser: Browser, complaints: Complaints) -> AsyncIterator[BrowserContext]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def context(browser: Browser | None, complaints: Complaints) -> AsyncIterator[BrowserContext]:
     """One person's browser, whose every tab is listened to."""
+    assert browser is not None
     opened = await browser.new_context(viewport={"width": 1280, "height": 900})
     opened.set_default_timeout(15_000)
     opened.on("page", complaints.hear)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 
 import pytest
 from playwright.async_api import BrowserContext, Page, expect
@@ -11,6 +12,8 @@ from playwright.async_api import BrowserContext, Page, expect
 from livewell.testing.processes import eventually_async
 from tests.browser.conftest import Complaints, LogIn
 from tests.browser.site import Hand, Site
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MARKUP = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\'"&'
 
@@ -237,23 +240,22 @@ async def test_markup_in_keys_and_texts_is_only_text(site: Site, hand: Hand, log
     assert await page.locator("main img, main script, main a").count() == 0
 
 
-@pytest.mark.parametrize("width", [390, 820, 1280, 1600])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_nothing_sticks_out_at_any_width(site: Site, hand: Hand, log_in: LogIn, width: int, scheme: str) -> None:
+async def test_nothing_sticks_out_at_any_width(site: Site, hand: Hand, log_in: LogIn) -> None:
     """390 to 1600 px, light and dark: no sideways scrolling, and the text can be told from its ground."""
     hand.put_all("AAPL", "BRK-B")
     hand.fail("quote", "BRK-B", "deadline")
     site.start()
     page = await log_in()
-    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    await page.set_viewport_size({"width": width, "height": 900})
-    await watch(page, "AAPL", "BRK-B", "ABCDEFGHIJKLMNOPQRST")
-    await expect(page.locator(card(page, "Quote")).locator(".big")).to_have_text("231.40")
-    assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
-    ground, ink = await page.evaluate(
-        "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
-    )
-    assert (_brightness(ground) > _brightness(ink)) is (scheme == "light")
+    for scheme, width in product(("light", "dark"), (390, 820, 1280, 1600)):
+        await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        await page.set_viewport_size({"width": width, "height": 900})
+        await watch(page, "AAPL", "BRK-B", "ABCDEFGHIJKLMNOPQRST")
+        await expect(page.locator(card(page, "Quote")).locator(".big")).to_have_text("231.40")
+        assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0, (scheme, width)
+        ground, ink = await page.evaluate(
+            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+        )
+        assert (_brightness(ground) > _brightness(ink)) is (scheme == "light"), (scheme, width)
 
 
 def _brightness(colour: str) -> int:

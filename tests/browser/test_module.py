@@ -17,6 +17,8 @@ from tests.browser.conftest import Complaints
 from tests.browser.site import Hand, Site, elsewhere
 
 GUIDE = Path(__file__).parents[2] / "docs/howto/own_front_end.md"
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 PAGE = """<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>test</title><body><script type="module">
 import * as livewell from "{base}/livewell.js";
 window.livewell = livewell;

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import BrowserContext, Page, expect
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -30,7 +31,9 @@ from tests.browser.conftest import Complaints
 from tests.browser.site import Hand, Site, furnish
 from tests.support.http import addresses, logins
 
-TTL_SECONDS = 5
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+TTL_SECONDS = 3
 PROMISED_SECONDS = 2
 OUTAGE_SECONDS = float(os.environ.get("LIVEWELL_TEST_OUTAGE_SECONDS", TTL_SECONDS + PROMISED_SECONDS + 3))
 LOOK_SECONDS = 0.25
@@ -128,7 +131,7 @@ def green(one: dict[str, Any]) -> bool:
     return not one["held"] and "fresh" in (one["card"], one["tone"])
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def scene(
     postgres: Postgres, livewell_settings: Settings, context: BrowserContext, complaints: Complaints
 ) -> AsyncIterator[Scene]:

@@ -23,6 +23,8 @@ from tests.browser.conftest import Complaints, LogIn
 from tests.browser.site import Hand, Site, furnish
 from tests.support.http import addresses
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def show(page: Page, **closed: list[str]) -> None:
     """These symbols, with these cards closed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import httpx2
@@ -62,6 +62,7 @@ class Web:
         self.guard: Any = None  # the same, where there is one
         self.server: Any = None  # that listens there
         self._transport = transport
+        self._administrator: psycopg.Connection | None = None
         self.client = self.client_with({})
 
     def client_with(self, headers: dict[str, str]) -> httpx2.AsyncClient:
@@ -79,8 +80,7 @@ class Web:
         made = NewKey.make()
         given = list(scopes or ("view", "subscribe"))
         row = (made.id, made.hash, "key", "test", given, None if types is None else list(types), public, seconds)
-        with psycopg.connect(self.dsn, autocommit=True) as admin:
-            admin.execute("SELECT livewell.create_key(%s, %s, %s, %s, %s, %s, %s, %s)", row)
+        self.rows("SELECT livewell.create_key(%s, %s, %s, %s, %s, %s, %s, %s)", *row)
         return made
 
     def as_key(self, *scopes: str, **options: Any) -> httpx2.AsyncClient:
@@ -93,9 +93,23 @@ class Web:
 
     def rows(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
         """Look into the database, or change it, as its administrator."""
-        with psycopg.connect(self.dsn, autocommit=True) as admin:
-            cursor = admin.execute(query.encode(), params)
-            return cursor.fetchall() if cursor.description else []
+        cursor = self._admin().execute(query.encode(), params)
+        return cursor.fetchall() if cursor.description else []
+
+    def _admin(self) -> psycopg.Connection:
+        """One connection for the whole test; another one, if the test has cut it."""
+        if self._administrator is not None:
+            with suppress(psycopg.OperationalError):
+                self._administrator.execute("")
+                return self._administrator
+            self._administrator.close()
+        self._administrator = psycopg.connect(self.dsn, autocommit=True)
+        return self._administrator
+
+    def close(self) -> None:
+        """Leave the database."""
+        if self._administrator is not None:
+            self._administrator.close()
 
 
 @asynccontextmanager
@@ -105,7 +119,10 @@ async def in_process(dsn: str, made: dict[str, tuple[str, str]], settings: Setti
         application = guarded(create_app(state))
         web = Web(dsn, state, httpx2.ASGITransport(app=application, raise_app_exceptions=False), BASE)
         web.application = application
-        yield web
+        try:
+            yield web
+        finally:
+            web.close()
 
 
 @asynccontextmanager
@@ -116,10 +133,11 @@ async def listening(dsn: str, made: dict[str, tuple[str, str]], settings: Settin
         guard = guarded(create_app(state))
         server = HttpServer(guard, state, bound)
         running = asyncio.create_task(server.run())
+        web = Web(dsn, state, None, address_of(bound))
+        web.guard, web.server = guard, server
         try:
-            web = Web(dsn, state, None, address_of(bound))
-            web.guard, web.server = guard, server
             yield web
         finally:
+            web.close()
             server.stop()
             await running

@@ -17,6 +17,7 @@ from livewell.queue.worker.worker import Worker
 from livewell.refresh.definition.document import read_file
 from livewell.refresh.registry.apply import apply
 from tests.support import canary
+from tests.support.warm import WarmSimulator
 
 CREDENTIAL = "FMP_TEST_KEY"
 HOST = "127.0.0.1"
@@ -172,7 +173,7 @@ async def market(
     os.environ[CREDENTIAL] = canary.watch("test-key-of-the-simulator")
     settings = settings.model_copy(update={"outbound_private_hosts": (HOST,), **changes})
     app = Livewell(settings)
-    async with Simulator(folder / "simulator.log", symbols=symbols, knobs=knobs) as simulator:
+    async with WarmSimulator(folder / "simulator.log", symbols=symbols, knobs=knobs) as simulator:
         await app.open(settings=settings)
         try:
             opened = Market(app, simulator)

@@ -94,6 +94,24 @@ class StoreSession(RefreshSession):
         answers = {fence: Answered(answer, reason) for fence, answer, reason in rows}
         return [answers[result["fence"]] for result in results]
 
+    def put(self, key: str, price: float, *, late: float = 0.0) -> None:
+        """A value as a worker stores it, in one transaction with its job and claim; late: its time was read so many seconds before the commit."""
+        with self.connection.transaction():
+            claim = self.claimed(key)
+            [answered] = self.store(value(claim, price, self.now(), key))
+            assert answered.answer == "stored", answered
+            if late:
+                self.date_back(key, late)
+
+    def date_back(self, key: str, seconds: float, *, of: str = TYPE) -> None:
+        """Let the last change of a key have its time so much earlier."""
+        self.rows(
+            "UPDATE livewell.ledger SET status_at = status_at - %s * interval '1 second' WHERE data_type = %s AND key = %s",
+            seconds,
+            of,
+            key,
+        )
+
     def price(self, key: str = "AAPL") -> float | None:
         """What is stored."""
         rows = self.rows("SELECT price FROM livewell_data.quote WHERE key = %s", key)

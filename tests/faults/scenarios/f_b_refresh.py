@@ -20,8 +20,8 @@ import psycopg
 from tests.faults.database_support import OURS, check_alive, own_server, rounded
 from tests.faults.refresh_fleet import RefreshFleet, open_refresh_fleet
 from tests.faults.scenario import Findings, Scale, Scenario
-from tests.faults.scenarios.f_b01 import crash
-from tests.faults.scenarios.f_b08 import fill, find_damage, move_tables, small_disk
+from tests.faults.scenarios.f_b1_crashed_server import crash
+from tests.faults.scenarios.f_b8_full_disk import fill, find_damage, move_tables, small_disk
 
 KEYS = 20
 FRESH_SECONDS_MAX = 60.0

@@ -38,7 +38,7 @@ from tests.faults.mischief import ILL, TYPES
 from tests.faults.refresh_app import DEADLINE
 from tests.faults.refresh_fleet import COMMAND, HOST
 from tests.faults.scenario import Findings, Scale
-from tests.faults.scenarios.f_b01 import crash
+from tests.faults.scenarios.f_b1_crashed_server import crash
 
 CODE = "F-D20"
 TITLE = "ill keys, unasked answers, walls in outages, kills"

@@ -32,7 +32,7 @@ KEYS = 10
 async def run(scale: Scale) -> Findings:
     """A wall, a kill, a restart; once, or several times."""
     findings = Findings()
-    silence = scale.pick(12, 30)
+    silence = scale.pick(8, 30)
     durable = {"fsync": "on", "synchronous_commit": "on", "max_connections": "100"}
     knobs = Knobs(tick_seconds=1, latency_seconds=LATENCY_SECONDS, retry_after_seconds=silence)
     async with (

@@ -14,7 +14,7 @@ from tests.integration.alerts.conftest import SIGNING
 from tests.support.queue_sql import QueueSession
 from tests.support.receiver import Receiver
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 START_SECONDS = 60.0
 CHANNEL = {"name": "ops", "kind": "webhook", "address": "env:OPS_URL", "secret": "env:OPS_SECRET"}
 

@@ -8,6 +8,7 @@ import pytest
 from livewell.outbound import Outbound
 from livewell.testing import FakeUpstream
 from tests.integration.outbound.support import LOCAL
+from tests.support.warm import WarmUpstream
 
 
 @pytest.fixture
@@ -25,5 +26,11 @@ async def hasty() -> AsyncIterator[Outbound]:
 
 @pytest.fixture
 async def upstream(tmp_path: Path) -> AsyncIterator[FakeUpstream]:
+    async with WarmUpstream(tmp_path, seed=7) as running:
+        yield running
+
+
+@pytest.fixture
+async def freezable(tmp_path: Path) -> AsyncIterator[FakeUpstream]:
     async with FakeUpstream(tmp_path, seed=7) as running:
         yield running

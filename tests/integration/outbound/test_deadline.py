@@ -78,16 +78,16 @@ async def test_one_byte_a_second_is_cut_at_the_deadline(hasty: Outbound, upstrea
     assert (call.ended_ns - call.at_ns) / 1e9 < 0.5 + SLACK_SECONDS
 
 
-async def test_a_frozen_upstream_is_given_up(hasty: Outbound, upstream: FakeUpstream) -> None:
+async def test_a_frozen_upstream_is_given_up(hasty: Outbound, freezable: FakeUpstream) -> None:
     """The kernel accepts, nobody answers (F-D5); when it thaws the client is usable."""
-    upstream.process.freeze()
+    freezable.process.freeze()
     try:
-        failed = await failure(hasty, f"{upstream.url}/quote?symbol=A")
+        failed = await failure(hasty, f"{freezable.url}/quote?symbol=A")
     finally:
-        upstream.process.thaw()
+        freezable.process.thaw()
 
     assert failed.reason == "deadline"
-    assert (await hasty.get(f"{upstream.url}/quote?symbol=A", body_bytes_max=BODY_BYTES_MAX)).status == 200
+    assert (await hasty.get(f"{freezable.url}/quote?symbol=A", body_bytes_max=BODY_BYTES_MAX)).status == 200
 
 
 async def test_a_socket_that_accepts_nobody_is_given_up(hasty: Outbound) -> None:

@@ -17,7 +17,8 @@ from tests.support import canary
 @pytest.fixture
 def app() -> Livewell:
     app = Livewell(Settings())
-    app.queue("default", backoff=Backoff(base_seconds=0.01, cap_seconds=0.05))
+    for queue in ("default", "many"):
+        app.queue(queue, backoff=Backoff(base_seconds=0.01, cap_seconds=0.05))
     return app
 
 

@@ -23,14 +23,6 @@ from livewell.refresh.push.key_state import Key, Shown
 from tests.support.store_sql import StoreSession
 
 AAPL, MSFT = ("quote", "AAPL"), ("quote", "MSFT")
-STORE = """
-WITH written AS (
-    INSERT INTO livewell_data.quote (key, price) VALUES (%(key)s, %(price)s) ON CONFLICT (key) DO UPDATE SET price = excluded.price)
-INSERT INTO livewell.ledger AS l (data_type, key, upstream, version, status_version, status_at, fetched_at, checked_at, source_at)
-VALUES ('quote', %(key)s, 'api', 1, 1, livewell.now() - %(late)s * interval '1 second', livewell.now(), livewell.now(), livewell.now())
-ON CONFLICT (data_type, key) DO UPDATE
-SET version = l.version + 1, status_version = l.status_version + 1, status_at = excluded.status_at, fetched_at = excluded.fetched_at, checked_at = excluded.checked_at, source_at = excluded.source_at
-"""
 
 
 def value_of(shown: Shown) -> Any:
@@ -48,7 +40,14 @@ class Stage:
 
     def store(self, key: str, price: float, *, late: float = 0.0) -> None:
         """A value as a worker stores it; late: its time was read so many seconds before its commit."""
-        self.session.connection.execute(STORE, {"key": key, "price": price, "late": late})
+        self.session.put(key, price, late=late)
+
+    async def scanned(self, times: int) -> None:
+        """Wait until the hub has asked so many times more what changed."""
+        until = self.hub.scans + times
+        async with asyncio.timeout(10):
+            while self.hub.scans < until:  # noqa: ASYNC110 - a counter has no event
+                await asyncio.sleep(0.005)
 
     async def prices(self, follower: Follower, wanted: dict[str, float | None], seconds: float = 10) -> list[Shown]:
         """Take until every key has this price; all that came on the way."""
@@ -150,7 +149,7 @@ async def test_a_late_commit_is_found_by_looking_back(stage: Stage) -> None:
     stage.store("AAPL", 1)
     follower = stage.hub.follow([AAPL])
     await stage.prices(follower, {"AAPL": 1})
-    await asyncio.sleep(0.2)
+    await stage.scanned(2)
 
     stage.store("AAPL", 2, late=8)
 
@@ -173,23 +172,33 @@ async def test_a_very_late_commit_is_found_by_the_comparison(livewell_settings: 
 
 
 async def test_a_transaction_that_commits_behind_the_cursor_is_seen(stage: Stage) -> None:
-    """The real thing: another store overtakes it, the cursor moves on, and then it commits."""
+    """The real thing: another store overtakes it, the cursor moves on, and then it commits.
+
+    Written by hand, as a store that is as slow would also hold what the other one needs.
+    """
+    stage.store("AAPL", 1)
     follower = stage.hub.follow([AAPL, MSFT])
-    await stage.prices(follower, {"AAPL": None, "MSFT": None})
+    await stage.prices(follower, {"AAPL": 1, "MSFT": None})
     with psycopg.connect(stage.database.conninfo) as slow:
-        slow.execute(STORE, {"key": "AAPL", "price": 1, "late": 0})
-        await asyncio.sleep(0.8)  # more than nudges look back
+        slow.execute("UPDATE livewell_data.quote SET price = 3")
+        slow.execute(
+            "UPDATE livewell.ledger SET version = version + 1, status_version = status_version + 1,"
+            " status_at = livewell.now() - interval '0.8 seconds'"  # nudges look back for less
+        )
         stage.store("MSFT", 2)
         await stage.prices(follower, {"MSFT": 2})
         slow.commit()
 
-    await stage.prices(follower, {"AAPL": 1}, seconds=3)
+    await stage.prices(follower, {"AAPL": 3}, seconds=3)
 
 
 async def test_a_hub_that_was_started_without_followers_polls_for_the_first_one(stage: Stage) -> None:
     """No nudge comes, and nothing is to be read at first: it rested for ever before it was mended."""
+    heard = asyncio.Event()
+    stage.hub.hear(lambda _: heard.set())
     stage.hub.start()
-    await asyncio.sleep(0.2)  # it rests
+    await heard.wait()  # its listener wakes it once,
+    await asyncio.sleep(0.1)  # and then it rests
     follower = stage.hub.follow([("quote", "AAPL")], read=False)
     stage.store("AAPL", 1)
 
@@ -201,9 +210,12 @@ async def test_a_hub_that_was_started_without_followers_polls_for_the_first_one(
 async def test_a_nudge_is_faster_than_the_poll_interval(livewell_settings: Settings) -> None:
     """A second would pass otherwise."""
     async with staged(livewell_settings, poll_seconds=30) as stage:
+        heard = asyncio.Event()
+        stage.hub.hear(lambda _: heard.set())
         follower = stage.hub.follow([AAPL])
         await stage.prices(follower, {"AAPL": None})
-        await asyncio.sleep(0.3)
+        await heard.wait()  # it listens, and has looked once more
+        await asyncio.sleep(0.1)
         stage.store("AAPL", 1)
         begun = time.monotonic()
         with psycopg.connect(stage.database.conninfo, autocommit=True) as other:
@@ -312,16 +324,16 @@ async def test_at_rest_nothing_is_read(stage: Stage) -> None:
     stage.store("AAPL", 1)
     follower = stage.hub.follow([AAPL])
     await stage.prices(follower, {"AAPL": 1})
-    await asyncio.sleep(0.2)
-    reads, scans = stage.hub.reads, stage.hub.scans
-    await asyncio.sleep(0.5)
+    await stage.scanned(3)  # the last of them after its listener has woken it
+    reads, begun = stage.hub.reads, time.monotonic()
+    await stage.scanned(4)
     assert stage.hub.reads == reads
-    assert 2 <= stage.hub.scans - scans <= 11
+    assert time.monotonic() - begun > 3 * 0.05  # the poll interval
 
     stage.hub.unfollow(follower)
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.06)  # a pass that was under way
     scans = stage.hub.scans
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(0.15)  # three poll intervals
     assert (stage.hub.scans, stage.hub.followed) == (scans, 0)
 
 

@@ -62,8 +62,12 @@ async def test_without_a_wait_what_there_is_is_given_at_once(market: Market) -> 
 
 async def test_a_wait_ends_with_the_truth(market: Market) -> None:
     """Nobody works: after the wait the reader is told what there is, and no connection was held meanwhile."""
-    waiting = [asyncio.create_task(market.app.get("quote", "AAPL", wait="2s")) for _ in range(100)]
-    await asyncio.sleep(0.5)
+    waiting = [asyncio.create_task(market.app.get("quote", "AAPL", wait="1s")) for _ in range(100)]
+
+    async def demanded() -> bool:
+        return bool(await market.scalar("SELECT count(*) FROM livewell.job") == 1)
+
+    await eventually_async(demanded, timeout=10, what="they wait for a job")
     assert await market.scalar("SELECT 1") == 1  # the pool has ten connections, and a hundred wait
     assert {reading.verdict for reading in await asyncio.gather(*waiting)} == {"missing"}
 

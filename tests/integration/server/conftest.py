@@ -1,14 +1,39 @@
-"""A server for each test on a database of its own."""
+"""A server for each test on a database of its own, which is cleaned and handed on (tests/support/recycled.py)."""
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from pydantic import SecretStr
 
+from livewell.db import scratch
 from livewell.settings import Settings
 from tests.support.http import Web, in_process, listening, logins
+from tests.support.recycled import Recycler
 from tests.support.web_types import STORED, apply_types
+
+
+@pytest.fixture(scope="session")
+def market_recycler(livewell_server: str, livewell_template: str) -> Iterator[Recycler]:
+    """Databases that have the types of the market already: to apply them takes longer than most tests here."""
+    name = f"livewell_test_market_{secrets.token_hex(6)}"
+    dsn = scratch.clone(livewell_server, livewell_template, name)
+    asyncio.run(apply_types(dsn, Settings(database_url=SecretStr(dsn))))
+    made = Recycler(livewell_server, name)
+    yield made
+    made.close()
+    scratch.drop(livewell_server, name)
+
+
+@pytest.fixture
+def livewell_dsn(request: pytest.FixtureRequest, recycler: Recycler) -> Iterator[str]:
+    """With the types of the market, where the test asks for them."""
+    chosen = request.getfixturevalue("market_recycler") if "market" in request.fixturenames else recycler
+    yield chosen.take()
+    chosen.give_back()
 
 
 @pytest.fixture(scope="session")
@@ -50,8 +75,7 @@ async def wire(
 
 
 @pytest.fixture
-async def market(web: Web) -> Web:
+def market(web: Web) -> Web:
     """The server with types in its registry, and one fresh quote."""
-    await apply_types(web.dsn, web.state.settings)
     web.rows(STORED)
     return web

@@ -8,7 +8,23 @@ import pytest
 
 from livewell.db.scratch import TestClock
 from livewell.settings import Settings
+from livewell.testing.processes import eventually_async
 from tests.support.http import Web
+
+
+async def until_one_waits(market: Web) -> None:
+    """The refresh is asked for, and a reader waits for it."""
+
+    async def waits() -> bool:
+        return market.state.waits._waiting.total() == 1 and market.rows("SELECT count(*) FROM livewell.job") == [(1,)]
+
+    await eventually_async(waits, timeout=10, what="a reader waits")
+
+
+def store(market: Web, price: int) -> None:
+    """What the refresh brings."""
+    market.rows("UPDATE livewell_data.quote SET price = %s", price)
+    market.rows("UPDATE livewell.ledger SET version = 2, status_version = 2, status_at = now()")
 
 
 async def test_a_fresh_value_comes_with_its_provenance(market: Web) -> None:
@@ -75,9 +91,8 @@ async def test_waiting_ends_when_the_value_comes(market: Web) -> None:
     """The one after the refresh, not the one before."""
     client = market.as_key()
     waiting = asyncio.create_task(client.get("/v1/data/quote/AAPL", params={"max_age": "0s", "wait": "10s"}))
-    await asyncio.sleep(0.5)
-    market.rows("UPDATE livewell_data.quote SET price = 240")
-    market.rows("UPDATE livewell.ledger SET version = 2, status_version = 2, status_at = now()")
+    await until_one_waits(market)
+    store(market, 240)
 
     assert (await waiting).json()["value"]["price"] == 240
 
@@ -147,12 +162,13 @@ class TestFewWaits:
     async def test_waiting_cannot_fill_the_server(self, market: Web) -> None:
         """Half of the room at most: who is one too many gets what there is; beyond the room it is 503."""
         client = market.as_key()
-        waiting = asyncio.create_task(client.get("/v1/data/quote/AAPL", params={"max_age": "0s", "wait": "3s"}))
-        await asyncio.sleep(0.5)
-        at_once = await client.get("/v1/data/quote/AAPL", params={"max_age": "0s", "wait": "3s"})
+        waiting = asyncio.create_task(client.get("/v1/data/quote/AAPL", params={"max_age": "0s", "wait": "20s"}))
+        await until_one_waits(market)
+        at_once = await client.get("/v1/data/quote/AAPL", params={"max_age": "0s", "wait": "20s"})
 
         assert (at_once.status_code, at_once.json()["value"]["price"]) == (200, 231.40)
         assert not waiting.done()
         crowd = await asyncio.gather(*(client.get("/v1/types") for _ in range(20)))
         assert {answer.status_code for answer in crowd} == {200, 503}
+        store(market, 240)
         assert (await waiting).status_code == 200

@@ -16,7 +16,7 @@ from tests.sql.operations.test_system_state import random_history
 from tests.support.http import Web, in_process
 from tests.support.queue_sql import QueueSession
 
-DASHBOARD = Path(__file__).parents[2] / "docs/operations/grafana.json"
+DASHBOARD = Path(__file__).parents[3] / "docs/operations/grafana.json"
 NAME = re.compile(r"\blivewell_[a-z_]+")
 # R23, word for word, and the gauges or counters that show it.
 R23 = {

@@ -18,7 +18,6 @@ from livewell.settings import Settings
 from livewell.telemetry import measures
 from livewell.testing.processes import eventually_async
 from livewell.testing.sse_client import EventStream
-from tests.integration.refresh.test_push import STORE
 from tests.support.http import Web, listening
 from tests.support.store_sql import StoreSession
 
@@ -70,7 +69,7 @@ def store(livewell_dsn: str) -> Iterator[StoreSession]:
 
 
 def put(store: StoreSession, key: str, price: float) -> None:
-    store.connection.execute(STORE, {"key": key, "price": price, "late": 0})
+    store.put(key, price)
 
 
 @asynccontextmanager

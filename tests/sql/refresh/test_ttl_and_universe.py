@@ -132,11 +132,13 @@ def test_more_than_ten_thousand_keys_are_more_than_one_call(watched: RegistrySes
 
 
 def test_an_operator_may_do_all_this(watched: RegistrySession) -> None:
-    """Without being the owner."""
-    watched.rows("GRANT EXECUTE ON FUNCTION livewell.next_due TO livewell_operate")
+    """Without being the owner, with the rights of grants.sql alone."""
     watched.rows("SET ROLE livewell_operate")
     try:
-        watched.rows("SELECT livewell.set_ttl('quote', 'AAPL', '1 s'), livewell.clear_ttl('quote', 'AAPL')")
-        watched.rows("SELECT livewell.add_universe('quote', '{A}'), livewell.deactivate_universe('quote', '{A}')")
+        watched.rows("SELECT livewell.set_ttl('quote', 'AAPL', '1 s')")
+        assert watched.rows("SELECT key, ttl FROM livewell.list_ttls()") == [("AAPL", timedelta(seconds=1))]
+        assert watched.value("SELECT livewell.clear_ttl('quote', 'AAPL')") is True
+        assert watched.value("SELECT livewell.add_universe('quote', '{A}')") == 1
+        assert watched.value("SELECT livewell.deactivate_universe('quote', '{A}')") == 1
     finally:
         watched.rows("RESET ROLE")

@@ -23,7 +23,7 @@ from livewell.db.embedded import EmbeddedServer
 from tests.faults.database_support import check_alive, own_server, rounded
 from tests.faults.refresh_fleet import RefreshFleet, open_refresh_fleet
 from tests.faults.scenario import Findings, Scale
-from tests.faults.scenarios.f_b08 import fill, find_damage, small_disk
+from tests.faults.scenarios.f_b8_full_disk import fill, find_damage, small_disk
 
 CODE = "F-B9"
 TITLE = "the disk under the WAL is full"
