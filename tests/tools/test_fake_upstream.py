@@ -14,17 +14,17 @@ import zlib
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pytest
 
 from livewell.testing import Behaviour, Call, FakeUpstream, HistoryChecker
 from livewell.testing.call_windows import Overlaps, busiest_window, overlaps
+from livewell.testing.http import Connection, HttpServer, Request
 from livewell.testing.processes import ChildProcess, eventually_async
 from livewell.testing.upstream import BehaviourRefused, UpstreamFailed, call_id, credential_name
 from livewell.testing.upstream.answer import compose
-from livewell.testing.upstream.delivery import Delivery
-from livewell.testing.upstream.request import Request, StampedReader
+from livewell.testing.upstream.delivery import AnswerDelivery
 from livewell.testing.upstream.values import Values
 
 PATIENCE_SECONDS = 20.0
@@ -185,18 +185,19 @@ async def test_calls_made_in_turn_never_seem_to_overlap(upstream: FakeUpstream) 
     assert overlaps(calls) == Overlaps(1, {})
 
 
-class SlowWriter:
-    """The writer of a server that loses the processor between handing over the last bytes and looking at the clock."""
+class SlowTransport(asyncio.Transport):
+    """The transport of a server that loses the processor between handing over the last bytes and looking at the clock."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.written_ns = 0
-        self.transport = self
 
-    def write(self, _: bytes) -> None:
+    def write(self, _: object) -> None:
         self.written_ns = time.monotonic_ns()
+        time.sleep(0.01)
 
-    async def drain(self) -> None:
-        await asyncio.sleep(0.01)
+    def is_closing(self) -> bool:
+        return False
 
     def get_write_buffer_size(self) -> int:
         return 0
@@ -204,10 +205,12 @@ class SlowWriter:
 
 async def test_an_answer_ends_before_its_client_can_have_it() -> None:
     """Later, the client may have called again already. Seen to fail with the end stamped after the last write."""
-    request, writer = Request(time.monotonic_ns(), "GET", "/quote", {"symbol": "A"}), SlowWriter()
-    delivery = Delivery(StampedReader(), cast("asyncio.StreamWriter", writer))
+    request, transport = Request(time.monotonic_ns(), "GET", "/quote", {"symbol": "A"}), SlowTransport()
+    connection = Connection(HttpServer(lambda _, __: None))
+    connection.connection_made(transport)
+    delivery = AnswerDelivery(connection)
     assert await delivery.send(compose(request, Behaviour(), Values()), Behaviour(), 0) == "answered"
-    assert request.at_ns < delivery.ended_ns <= writer.written_ns
+    assert request.at_ns < delivery.ended_ns <= transport.written_ns
 
 
 # ── choosing ──

@@ -8,8 +8,9 @@ import random
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 
+from livewell.testing.http import Request
 from livewell.testing.upstream.behaviour import Behaviour
-from livewell.testing.upstream.request import Request
+from livewell.testing.upstream.request import credential_of, keys_of
 
 __all__ = ["REFUSED", "Limit", "Script"]
 
@@ -75,13 +76,13 @@ class Script:
     def _fits(self, behaviour: Behaviour, request: Request) -> bool:
         return (
             behaviour.path in (None, request.path)
-            and (behaviour.key is None or behaviour.key in request.keys)
-            and behaviour.credential in (None, request.credential)
+            and (behaviour.key is None or behaviour.key in keys_of(request))
+            and behaviour.credential in (None, credential_of(request))
             and (behaviour.share == 1 or self.random.random() < behaviour.share)
         )
 
     def _over(self, limit: Limit, request: Request) -> Behaviour | None:
-        admitted = self._admitted[request.credential]
+        admitted = self._admitted[credential_of(request)]
         while admitted and request.at_ns - admitted[0] >= limit.window_ns:
             admitted.popleft()
         if len(admitted) < limit.calls:

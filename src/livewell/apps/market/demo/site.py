@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from livewell.apps.market.demo.kept import KeptProcess, Say
-from livewell.apps.market.demo.postgres import Home
-from livewell.apps.tour.processes import WorkerProcess
+from livewell.apps.kit.postgres import Home
+from livewell.apps.kit.processes import KeptProcess, LivewellProcess, Say
 from livewell.db import Database
 from livewell.errors import ConfigurationError
 from livewell.settings import Settings
@@ -53,8 +52,8 @@ def server_environment(home: Home) -> Mapping[str, str]:
 def kept_server(folder: Path, home: Home, port: int, say: Say) -> KeptProcess:
     """`livewell serve`."""
 
-    async def spawn(_: int) -> WorkerProcess:
-        return await WorkerProcess.run(
+    async def spawn(_: int) -> LivewellProcess:
+        return await LivewellProcess.start(
             "server", ["serve", f"--port={port}"], log=folder / "server.log", env=server_environment(home)
         )
 

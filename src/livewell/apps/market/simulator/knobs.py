@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from livewell.apps.market.simulator.fault import FAULTS, check_faults
+from livewell.apps.market.simulator.policy.faults import FAULTS, check_faults
 from livewell.errors import LivewellError
 
 __all__ = ["Confined", "Knobs", "KnobsRefused"]
