@@ -1,4 +1,6 @@
-"""A receiver of notifications: a real HTTP server on this machine, with a log of its own, that answers as a test says."""
+"""A receiver of notifications: a real HTTP server on this machine, with a log of its own, that
+answers as a test says.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ async def hang_up(_: Received) -> Reply:
 
 
 class Receiver:
-    """`async with Receiver() as receiver:` ... receiver.url, receiver.received; change receiver.answer at will."""
+    """`async with Receiver() as receiver:` ... receiver.url, receiver.received; change
+    receiver.answer at will.
+    """
 
     def __init__(self, answer: Answering | None = None) -> None:
         self.received: list[Received] = []

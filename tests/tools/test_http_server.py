@@ -1,7 +1,8 @@
-"""The HTTP/1.1 server that every fake stands on: it reads strictly, sends what it is told, and counts what left.
+"""The HTTP/1.1 server that every fake stands on: it reads strictly, sends what it is told, and
+counts what left.
 
-These tests prove the tool: a fault that does not happen, or a byte that is counted wrongly, would make the tests of the
-product pass for nothing. The client is a raw socket.
+These tests prove the tool: a fault that does not happen, or a byte that is counted wrongly, would
+make the tests of the product pass for nothing. The client is a raw socket.
 """
 
 import asyncio
@@ -174,7 +175,9 @@ async def test_pipelined_requests_are_answered_in_order_though_the_first_is_slow
 
 
 async def test_any_bytes_can_be_sent() -> None:
-    """A length that lies, half a chunk, an answer that nobody asked for: nothing is mended on the way."""
+    """A length that lies, half a chunk, an answer that nobody asked for: nothing is mended on the
+    way.
+    """
     odd = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nshort" + b"5\r\nhal" + answered(b"unasked")
 
     async with closing(lambda delivery: delivery.send(odd)) as server, connected(server, GET) as client:
@@ -290,7 +293,9 @@ async def test_a_script_may_serve_a_whole_connection() -> None:
 
 
 async def test_what_is_no_request_is_answered_400_and_closed() -> None:
-    """Unless the fake says otherwise; a request that its client leaves half-way is told to the fake as well."""
+    """Unless the fake says otherwise; a request that its client leaves half-way is told to the fake
+    as well.
+    """
     async with HttpServer(lambda _, __: None) as server, connected(server, b"NONSENSE\r\n\r\n") as client:
         assert (await client.rest()).startswith(b"HTTP/1.1 400 ")
     refused: list[str] = []
@@ -302,7 +307,9 @@ async def test_what_is_no_request_is_answered_400_and_closed() -> None:
 
 
 async def test_the_end_of_a_task_is_told_even_if_it_never_began() -> None:
-    """A log must have the end of every call that it has the beginning of. Seen to fail with a plain finally."""
+    """A log must have the end of every call that it has the beginning of. Seen to fail with a plain
+    finally.
+    """
     ended: list[bool] = []
 
     async def never(connection: Connection) -> None:

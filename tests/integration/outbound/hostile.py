@@ -1,4 +1,6 @@
-"""A server that does what no HTTP library would: raw bytes, on time or never, and a log of what it was asked."""
+"""A server that does what no HTTP library would: raw bytes, on time or never, and a log of what it
+was asked.
+"""
 
 import asyncio
 import ssl
@@ -44,7 +46,9 @@ class Visit:
 
 
 class HostileServer:
-    """`async with HostileServer(serve) as server:` ... server.url, server.requests, server.connections."""
+    """`async with HostileServer(serve) as server:` ... server.url, server.requests,
+    server.connections.
+    """
 
     def __init__(self, serve: Serve, *, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[bytes] = []

@@ -1,7 +1,8 @@
 """A demo's own database: simulated values never lie beside real ones.
 
-Embedded: a server with a folder of its own (.livewell-demo), emptied at the start, stopped at the end, and started again
-when somebody kills it. With DATABASE_URL: a database of its own on that server, removed at the end.
+Embedded: a server with a folder of its own (.livewell-demo), emptied at the start, stopped at the
+end, and started again when somebody kills it. With DATABASE_URL: a database of its own on that
+server, removed at the end.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ async def _started(folder: Path, settings: Settings) -> embedded.EmbeddedServer:
 
 
 async def _stop(folder: Path) -> None:
-    """A crash on purpose, for nothing in it is needed again: Ctrl-C shall not wait for a checkpoint."""
+    """A crash on purpose, for nothing in it is needed again: Ctrl-C shall not wait for a
+    checkpoint.
+    """
     await asyncio.to_thread(embedded.stop, folder, mode="immediate")
 
 
@@ -89,7 +92,9 @@ def _take(descriptor: int, folder: Path) -> None:
 
 
 def _empty(address: str) -> None:
-    """Schemas, not the database: dropping one makes the server write everything to disk first, which takes seconds."""
+    """Schemas, not the database: dropping one makes the server write everything to disk first,
+    which takes seconds.
+    """
     scratch.empty(address, _SCHEMAS)
 
 

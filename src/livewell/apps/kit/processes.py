@@ -1,12 +1,13 @@
-"""`livewell` commands as processes of a demo's own: started as anyone would start them, and gone when the demo is.
+"""`livewell` commands as processes of a demo's own: started as anyone would start them, and gone
+when the demo is.
 
     started ──terminate──▶ stopping ──▶ ended          killed: SIGKILL, by number, which is what demos show
                               └──5 s──▶ killed
 
     kept: running ──ended by itself, or killed──▶ noticed within 0.1 s ──▶ started again ──▶ running
 
-They stand in sessions of their own, so Ctrl-C is for the demo; and on a leash: should the demo itself be killed, their
-standard input ends, and they stop.
+They stand in sessions of their own, so Ctrl-C is for the demo; and on a leash: should the demo
+itself be killed, their standard input ends, and they stop.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ _TAIL_LINES = 5
 
 
 def short_lease(address: str, *, grace_seconds: int) -> dict[str, str]:
-    """Give a worker's settings with a short lease: nobody shall wait 45 seconds for a demonstration."""
+    """Give a worker's settings with a short lease: nobody shall wait 45 seconds for a
+    demonstration.
+    """
     return {
         "LIVEWELL_DATABASE_URL": address,
         "LIVEWELL_LEASE_SECONDS": str(LEASE_SECONDS),
@@ -80,7 +83,9 @@ class LivewellProcess:
 
     @classmethod
     async def start_worker(cls, name: str, target: str, *, queue: str, log: Path, env: Mapping[str, str]) -> Self:
-        """Start `livewell worker` for this queue alone: whatever else the database has is none of its business."""
+        """Start `livewell worker` for this queue alone: whatever else the database has is none of
+        its business.
+        """
         return await cls.start(name, ["worker", target, f"--queue={queue}", f"--name={name}"], log=log, env=env)
 
     @classmethod

@@ -1,4 +1,6 @@
-"""The words on a console: styled on a terminal; plain lines of a fixed width, without padding, in a file or a pipe."""
+"""The words on a console: styled on a terminal; plain lines of a fixed width, without padding, in a
+file or a pipe.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def print_plain(console: Console, what: RenderableType) -> None:
 
 
 def print_styled(console: Console, lines: Sequence[tuple[str, str]]) -> None:
-    """Print the last words, after an empty line: pairs of text and style. Only a terminal gets the style."""
+    """Print the last words, after an empty line: pairs of text and style. Only a terminal gets the
+    style.
+    """
     console.print()
     for text, style in lines:
         print_plain(console, Text(text, style=style if console.is_terminal else ""))

@@ -1,4 +1,6 @@
-"""The market app: Financial Modeling Prep out of the box (R27), and a simulator of it. types/ holds its upstream and its types as files."""
+"""The market app: Financial Modeling Prep out of the box (R27), and a simulator of it. types/ holds
+its upstream and its types as files.
+"""
 
 from pathlib import Path
 

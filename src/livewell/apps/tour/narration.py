@@ -80,7 +80,9 @@ class Narrator:
 
     @contextmanager
     def bar(self, total: int, *, stays: bool) -> Iterator[Bar]:
-        """A bar below whatever is told meanwhile; one that does not stay is not worth a line without a terminal."""
+        """A bar below whatever is told meanwhile; one that does not stay is not worth a line
+        without a terminal.
+        """
         progress = Progress(
             TextColumn("   "),
             BarColumn(bar_width=30, complete_style="cyan", finished_style="green"),

@@ -2,7 +2,8 @@
 
     Postgres ──▶ schema ──▶ enqueue ──▶ two workers ──half-way──▶ kill -9 ──lease over──▶ recovered ──▶ count
 
-Whatever happens on the way, Ctrl-C included, it ends its workers, removes its rows, and stops the server if it has started it.
+Whatever happens on the way, Ctrl-C included, it ends its workers, removes its rows, and stops the
+server if it has started it.
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ async def tour(settings: Settings, jobs: int, narrator: Narrator) -> Tally:
 
 @asynccontextmanager
 async def _database(settings: Settings, narrator: Narrator) -> AsyncIterator[str]:
-    """The configured server; or the embedded one, which is stopped afterwards if it was not running before."""
+    """The configured server; or the embedded one, which is stopped afterwards if it was not running
+    before.
+    """
     if settings.database_url is not None:
         address = settings.database_url.get_secret_value()
         narrator.step("Postgres", f"DATABASE_URL is set, so that server it is: {mask_url(address)}")
@@ -216,7 +219,9 @@ class _Work:
         await opened.admin.pause(QUEUE, paused=False)
 
     async def watch(self) -> tuple[int, float | None]:
-        """Until no job is left, or for too long; answers how many jobs the victim held, and how long until others had them."""
+        """Until no job is left, or for too long; answers how many jobs the victim held, and how
+        long until others had them.
+        """
         give_up = time.monotonic() + 60 + self._jobs / 50
         with self._narrator.bar(self._jobs, stays=True) as bar:
             while time.monotonic() < give_up:

@@ -3,9 +3,10 @@
     reading ──request──▶ answered inside data_received ──▶ reading
        └──request──▶ a task answers (slowly, or never) ──▶ reading | closed
 
-A protocol and no streams: an ordinary answer is made and written inside data_received, without a task. Requests that
-come meanwhile wait in the buffer. Instants are taken when the event loop hands us the bytes, or the client's end, not
-when a task gets round to them: with fifty busy connections a task may run milliseconds later.
+A protocol and no streams: an ordinary answer is made and written inside data_received, without a
+task. Requests that come meanwhile wait in the buffer. Instants are taken when the event loop hands
+us the bytes, or the client's end, not when a task gets round to them: with fifty busy connections a
+task may run milliseconds later.
 """
 
 from __future__ import annotations
@@ -111,7 +112,9 @@ class Connection(asyncio.Protocol):
         return parse(self._buffer, self.at_ns, self._server.head_bytes_max, self._server.body_bytes_max)
 
     async def next_request(self) -> Request | None:
-        """Read the next request, for a task that serves a whole connection; None when the client has left."""
+        """Read the next request, for a task that serves a whole connection; None when the client
+        has left.
+        """
         while (request := self._parse()) is None:
             try:
                 await self._wait("bytes")
@@ -122,8 +125,8 @@ class Connection(asyncio.Protocol):
     def run(self, work: Coroutine[Any, Any, T], ended: Ended[T] | None = None) -> None:
         """Answer in a task; the next request waits for its end.
 
-        ended is called with the task, also when it was cancelled before its first step. Without it a failure closes the
-        connection, and is told to the event loop unless the client caused it.
+        ended is called with the task, also when it was cancelled before its first step. Without it
+        a failure closes the connection, and is told to the event loop unless the client caused it.
         """
         task = self._task = asyncio.get_running_loop().create_task(work)
         self._server.tasks.add(task)
@@ -154,7 +157,8 @@ class Connection(asyncio.Protocol):
 
     async def send(self, data: bytes) -> None:
         """Hand bytes over, and wait until there is room for more. Raises ClientLeft."""
-        # is_closing is known before connection_lost is called: without it a body of 200 MB would be written to nobody.
+        # is_closing is known before connection_lost is called: without it a body of 200 MB would be
+        # written to nobody.
         if self.left_ns or self._transport.is_closing():
             raise ClientLeft
         self.write(data)

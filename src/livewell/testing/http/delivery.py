@@ -1,10 +1,11 @@
-"""One answer on its way: late, by drops, in chunks, half, or with a reset; and a count of what really left.
+"""One answer on its way: late, by drops, in chunks, half, or with a reset; and a count of what
+really left.
 
     pause ──▶ head ──▶ body ──▶ answered
       └────────┴────────┴──▶ cut (we broke it) | ClientLeft
 
-An answer's end is stamped just before its last bytes are handed over: after that the client may have it all and call
-again, and the two calls would seem to overlap.
+An answer's end is stamped just before its last bytes are handed over: after that the client may
+have it all and call again, and the two calls would seem to overlap.
 """
 
 import asyncio
@@ -22,7 +23,9 @@ LAST_CHUNK = b"0\r\n\r\n"
 
 
 def head_lines(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
-    """Write the status line and these headers; the empty line that ends a head is left to the caller."""
+    """Write the status line and these headers; the empty line that ends a head is left to the
+    caller.
+    """
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:
@@ -45,7 +48,8 @@ class Delivery:
         await self._connection.send(data)
 
     async def send_body(self, data: bytes, *, bytes_per_second: float | None = None, chunked: bool = False) -> None:
-        """Send a part of the body: by drops if there is a rate, each as a chunk of HTTP if chunked. Raises ClientLeft.
+        """Send a part of the body: by drops if there is a rate, each as a chunk of HTTP if chunked.
+        Raises ClientLeft.
 
         Every wait for the next drop is short; only the whole takes long.
         """

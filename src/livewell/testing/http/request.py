@@ -1,7 +1,7 @@
 """Take one HTTP/1.1 request off the front of a buffer: strict, bounded, and cheap.
 
-The simulator answers thousands of requests a second, so a head is checked by one regular expression, not by one for
-each line, and a request is a tuple.
+The simulator answers thousands of requests a second, so a head is checked by one regular
+expression, not by one for each line, and a request is a tuple.
 """
 
 import re
@@ -30,7 +30,9 @@ class BadRequest(Exception):
 
 
 class Request(NamedTuple):
-    """What was asked. Header names are in lower case; head is the text of the head as it came, in Latin-1."""
+    """What was asked. Header names are in lower case; head is the text of the head as it came, in
+    Latin-1.
+    """
 
     at_ns: int  # CLOCK_MONOTONIC, when its last bytes came
     method: str

@@ -20,8 +20,9 @@ HOST = "127.0.0.1"
 BACKLOG = 1_024
 CONNECTIONS_MAX = 5_000
 PORT_ATTEMPTS_MAX = 50
-# Below the kernel's ephemeral ports (32768 and up): a client that dials a dead server again and again could otherwise be
-# given the very port it dials, connect to itself, and keep it from us when we restart.
+# Below the kernel's ephemeral ports (32768 and up): a client that dials a dead server again and
+# again could otherwise be given the very port it dials, connect to itself, and keep it from us when
+# we restart.
 PORTS = range(20_000, 32_000)
 STOP_SECONDS_MAX = 2.0
 
@@ -34,8 +35,8 @@ def _bad_request(connection: Connection, _: BadRequest) -> None:
 class HttpServer:
     """A fake's front: answer gets each request, refuse what is none, and greet each new connection.
 
-    Each of them must not block; what takes time belongs into connection.run(). unsent_bytes_max 0: send() returns when
-    the kernel has the bytes, so a byte that was counted has left us.
+    Each of them must not block; what takes time belongs into connection.run(). unsent_bytes_max 0:
+    send() returns when the kernel has the bytes, so a byte that was counted has left us.
     """
 
     def __init__(
@@ -96,7 +97,9 @@ class HttpServer:
         return await loop.create_server(lambda: Connection(self), HOST, port, backlog=BACKLOG, ssl=self._tls)
 
     async def stop(self) -> None:
-        """Take no more clients, cancel what is being answered, wait until each task's end is known, and close."""
+        """Take no more clients, cancel what is being answered, wait until each task's end is known,
+        and close.
+        """
         if self._listener is not None:
             self._listener.close()
         for task in (running := list(self.tasks)):

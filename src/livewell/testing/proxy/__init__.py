@@ -1,4 +1,5 @@
-"""A TCP proxy with a bad temper: stand it in front of Postgres (or any server) and choose what goes wrong.
+"""A TCP proxy with a bad temper: stand it in front of Postgres (or any server) and choose what goes
+wrong.
 
     client ◀──▶ proxy.port ══ flow up ═══▶ target
                            ◀═ flow down ══
@@ -7,10 +8,11 @@
     heal ──cut, reset, reset_after──▶ broken      (the client has to connect again)
     heal ──refuse──▶ nobody listens               ──accept, heal──▶ heal
 
-Each direction of each connection is a reader, a bounded buffer and a deliverer. End of stream and reset travel through
-the same buffer as the bytes, so a frozen proxy hides the death of a peer exactly as a half-open network does (T11). A
-verb is a plain method and is in force when it returns; what it did is counted when it strikes, not when it is called,
-so that a test can demand that its fault fired.
+Each direction of each connection is a reader, a bounded buffer and a deliverer. End of stream and
+reset travel through the same buffer as the bytes, so a frozen proxy hides the death of a peer
+exactly as a half-open network does (T11). A verb is a plain method and is in force when it returns;
+what it did is counted when it strikes, not when it is called, so that a test can demand that its
+fault fired.
 
 proxy      TcpProxy: the listening port, the connections, the verbs
 faults     the policy in force, how long bytes wait for it, and what struck

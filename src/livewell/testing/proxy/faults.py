@@ -23,8 +23,9 @@ class ProxyError(LivewellError):
 class ProxyCounts:
     """What passed and what went wrong so far.
 
-    fired: connections broken (cut, reset, reset_after), pieces held up (delay, throttle, freeze; a newcomer held by a
-    freeze counts too), times the proxy stopped listening (refuse: the kernel refuses for us, unseen).
+    fired: connections broken (cut, reset, reset_after), pieces held up (delay, throttle, freeze; a
+    newcomer held by a freeze counts too), times the proxy stopped listening (refuse: the kernel
+    refuses for us, unseen).
     """
 
     connections: int
@@ -75,7 +76,9 @@ class Faults:
         return True
 
     async def hold(self, *, arrived: float | None) -> None:
-        """Wait until a piece that arrived then may leave: thawed, delay over. A newcomer (None) waits to thaw."""
+        """Wait until a piece that arrived then may leave: thawed, delay over. A newcomer (None)
+        waits to thaw.
+        """
         counted: set[Verb] = set()
         while True:
             policy, now = self.policy, asyncio.get_running_loop().time()

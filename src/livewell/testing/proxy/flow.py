@@ -1,4 +1,6 @@
-"""The ways through the proxy: one connection is a link, each of its directions a flow with a bounded buffer."""
+"""The ways through the proxy: one connection is a link, each of its directions a flow with a
+bounded buffer.
+"""
 
 import asyncio
 import socket
@@ -115,7 +117,8 @@ def close(sock: socket.socket, *, how: Literal["fin", "rst"]) -> None:
             reset_on_close(sock)
         else:
             sock.shutdown(socket.SHUT_WR)
-            # Closing with unread bytes would send RST after all, so read them away; bounded, for a peer may never stop.
+            # Closing with unread bytes would send RST after all, so read them away; bounded, for a
+            # peer may never stop.
             for _ in range(256):
                 if not sock.recv(READ_BYTES_MAX):
                     break

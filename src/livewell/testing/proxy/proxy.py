@@ -17,8 +17,8 @@ BACKLOG = 128
 class TcpProxy:
     """One target, one listening port, and verbs for what goes wrong between them.
 
-    Lives in the event loop that entered it; call the verbs from there. For synchronous code, or when the test's loop is
-    itself busy, use ThreadedProxy.
+    Lives in the event loop that entered it; call the verbs from there. For synchronous code, or
+    when the test's loop is itself busy, use ThreadedProxy.
     """
 
     def __init__(
@@ -71,7 +71,9 @@ class TcpProxy:
         return ProxyCounts(self._connections, len(self._links), self._bytes_up, self._bytes_down, fired)
 
     async def until_fired(self, verb: Verb, *, times: int = 1, timeout: float = 10.0) -> None:
-        """Wait until a verb has struck so many times since the start; raise ProxyError when it does not."""
+        """Wait until a verb has struck so many times since the start; raise ProxyError when it does
+        not.
+        """
         if not await self._faults.until_fired(verb, times=times, timeout=timeout):
             struck = self._faults.fired[verb]
             msg = f"{verb} struck {struck} of {times} times in {timeout} s: this fault did not fire. {self.counts}"
@@ -80,7 +82,9 @@ class TcpProxy:
     # ── verbs that hold bytes up ──
 
     def heal(self) -> None:
-        """Back to normal: no delay, no throttle, thawed, listening, resets disarmed; bytes held up leave at once."""
+        """Back to normal: no delay, no throttle, thawed, listening, resets disarmed; bytes held up
+        leave at once.
+        """
         self._answer_bytes = self._resets_left = None
         for link in self._links:
             link.answer_bytes_left = None
@@ -92,7 +96,9 @@ class TcpProxy:
         self.heal()
 
     def delay(self, seconds: float) -> None:
-        """Hold every byte for so long, each way; order is kept and pieces overlap: a long cable, not a slow one."""
+        """Hold every byte for so long, each way; order is kept and pieces overlap: a long cable,
+        not a slow one.
+        """
         self._faults.set_policy(replace(self._faults.policy, delay_seconds=seconds))
 
     def throttle(self, bytes_per_second: int) -> None:
@@ -103,7 +109,9 @@ class TcpProxy:
         self._faults.set_policy(replace(self._faults.policy, bytes_per_second=bytes_per_second))
 
     def freeze(self) -> None:
-        """Half-open: sockets stay open, newcomers connect, no byte, end or reset passes in either direction."""
+        """Half-open: sockets stay open, newcomers connect, no byte, end or reset passes in either
+        direction.
+        """
         self._faults.set_policy(replace(self._faults.policy, frozen=True))
 
     def thaw(self) -> None:
@@ -123,10 +131,11 @@ class TcpProxy:
             self._break(link, "reset")
 
     def reset_after(self, n_bytes: int, *, resets_max: int | None = None) -> None:
-        """RST each connection, live or new, once n further bytes of the server's answer have passed, until heal().
+        """RST each connection, live or new, once n further bytes of the server's answer have
+        passed, until heal().
 
-        With 0 the request is served and its whole answer is lost: the unknown commit. resets_max=1 lets the client's
-        retry succeed.
+        With 0 the request is served and its whole answer is lost: the unknown commit. resets_max=1
+        lets the client's retry succeed.
         """
         if n_bytes < 0:
             msg = f"reset_after({n_bytes}): the number of bytes cannot be negative"
@@ -141,7 +150,8 @@ class TcpProxy:
             return
         self._stop_listening()
         self._running_socket().close()
-        # Bound but not listening: refuses like a dead server, and keeps the port from everyone else.
+        # Bound but not listening: refuses like a dead server, and keeps the port from everyone
+        # else.
         self._socket = self._bind()
         self._faults.fire("refuse")
 

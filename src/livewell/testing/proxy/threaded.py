@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 
 class ThreadedProxy:
-    """A TcpProxy in a thread and loop of its own, with the same verbs: for synchronous code and for busy loops."""
+    """A TcpProxy in a thread and loop of its own, with the same verbs: for synchronous code and for
+    busy loops.
+    """
 
     def __init__(
         self,
@@ -34,7 +36,8 @@ class ThreadedProxy:
         self._thread = threading.Thread(target=self._run, name="livewell-proxy", daemon=True)
 
     def _run(self) -> None:
-        # The selector loop by name: the proxy must not depend on the loop policy of the code under test.
+        # The selector loop by name: the proxy must not depend on the loop policy of the code under
+        # test.
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             runner.run(self._main())
 
@@ -80,7 +83,9 @@ class ThreadedProxy:
         return self._call(lambda: self._proxy.counts)
 
     def until_fired(self, verb: Verb, *, times: int = 1, timeout: float = 10.0) -> None:
-        """Block until a verb has struck so many times since the start; raise ProxyError when it does not."""
+        """Block until a verb has struck so many times since the start; raise ProxyError when it
+        does not.
+        """
         waiting = self._proxy.until_fired(verb, times=times, timeout=timeout)
         asyncio.run_coroutine_threadsafe(waiting, self._running_loop()).result(timeout=timeout + 10)
 

@@ -1,4 +1,6 @@
-"""What an upstream reads out of a request: the keys asked for, and the name of the credential shown."""
+"""What an upstream reads out of a request: the keys asked for, and the name of the credential
+shown.
+"""
 
 from livewell.testing.http import Request
 from livewell.testing.upstream.call import credential_name
@@ -16,7 +18,9 @@ def keys_of(request: Request) -> tuple[str, ...]:
 
 
 def credential_of(request: Request) -> str:
-    """Name the credential shown by Authorization, an apikey header, or apikey in the query; "" for none."""
+    """Name the credential shown by Authorization, an apikey header, or apikey in the query; "" for
+    none.
+    """
     headers = request.headers
     shown = headers.get("authorization", "").removeprefix("Bearer ")
     shown = shown or headers.get("apikey", "") or headers.get("x-api-key", "")

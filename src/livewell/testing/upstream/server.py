@@ -1,7 +1,8 @@
 """The upstream's process: read, choose, log, answer.
 
-Nothing is sent before the log has it. What the server must know after a crash (the versions it served, the calls it
-admitted, the last number it gave) it reads back from that log; behaviours it forgets.
+Nothing is sent before the log has it. What the server must know after a crash (the versions it
+served, the calls it admitted, the last number it gave) it reads back from that log; behaviours it
+forgets.
 """
 
 import asyncio
@@ -28,7 +29,9 @@ MALFORMED = Behaviour(name="malformed", status=400, gzip=0)
 
 
 class Server:
-    """What all connections share. Its transports hold nothing back: a byte that was counted is one the kernel has."""
+    """What all connections share. Its transports hold nothing back: a byte that was counted is one
+    the kernel has.
+    """
 
     def __init__(self, log: CallLog, *, seed: int) -> None:
         self.http = HttpServer(self._choose, refuse=self._refuse, body_bytes_max=BODY_BYTES_MAX, unsent_bytes_max=0)

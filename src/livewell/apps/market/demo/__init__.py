@@ -1,4 +1,5 @@
-"""The market demo: a simulated upstream, hundreds of simulated viewers, a worker, and everything they look at kept fresh.
+"""The market demo: a simulated upstream, hundreds of simulated viewers, a worker, and everything
+they look at kept fresh.
 
     run ──▶ Postgres, schema ──▶ simulator, worker, server ──▶ types ──▶ viewers, http_viewers
                                                                               │ figures twice a second ──▶ screen

@@ -1,4 +1,6 @@
-"""What the database says of everything that is watched, and the simulator of the calls it got, once a second."""
+"""What the database says of everything that is watched, and the simulator of the calls it got, once
+a second.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,9 @@ class Gauge:
         )
 
     async def _count_calls(self) -> int:
-        """By the simulator, which counts on from its log after a restart; while it is down, what it said last."""
+        """By the simulator, which counts on from its log after a restart; while it is down, what it
+        said last.
+        """
         now = time.monotonic()
         try:
             calls = (await self._simulator.counts())["calls"]

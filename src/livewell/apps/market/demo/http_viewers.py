@@ -1,8 +1,10 @@
-"""Viewers who come through the front door: over HTTP, with a public key, reading a stream as a browser does.
+"""Viewers who come through the front door: over HTTP, with a public key, reading a stream as a
+browser does.
 
     session ──▶ subscriptions ──▶ stream ──ended, lost, refused──▶ a pause ──▶ session
 
-They count what is pushed to them, so that the count comes from outside the product. A small client of its own on a bare connection: what counts shall not depend on what is counted.
+They count what is pushed to them, so that the count comes from outside the product. A small client
+of its own on a bare connection: what counts shall not depend on what is counted.
 """
 
 from __future__ import annotations
@@ -89,7 +91,9 @@ class HttpViewers:
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    """The lines of a body, whether it comes in chunks or as a whole; what is left at the end is a line, too."""
+    """The lines of a body, whether it comes in chunks or as a whole; what is left at the end is a
+    line, too.
+    """
     chunked, length = False, 0
     while header := (await reader.readline()).strip().lower():
         chunked |= header == b"transfer-encoding: chunked"

@@ -23,7 +23,9 @@ _QUEUE = "refresh.*"
 
 
 def worker_environment(address: str, *, slots: int, credentials: Mapping[str, str], host: str) -> dict[str, str]:
-    """Give the worker's settings: a short lease, the simulated accounts, and leave to call the simulator's host."""
+    """Give the worker's settings: a short lease, the simulated accounts, and leave to call the
+    simulator's host.
+    """
     return {
         **short_lease(address, grace_seconds=1),
         "LIVEWELL_LISTEN_URL": address,

@@ -1,4 +1,5 @@
-"""Every value that is ever stored, noted by a trigger on each table; and what was said of each watched row, every two seconds. The judge compares both with the simulator's log.
+"""Every value that is ever stored, noted by a trigger on each table; and what was said of each
+watched row, every two seconds. The judge compares both with the simulator's log.
 
 Looking at the tables at the end would miss a wrong value that was overwritten in between.
 """

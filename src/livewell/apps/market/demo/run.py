@@ -75,7 +75,9 @@ class Stage:
         self._types: list[TypeDefinition] = []
 
     async def set(self, settings: Settings, door: Door, port: int) -> None:
-        """Start everything, and say what is being started. The simulator starts beside Postgres, and the worker while the types are applied: it finds them without a restart."""
+        """Start everything, and say what is being started. The simulator starts beside Postgres,
+        and the worker while the types are applied: it finds them without a restart.
+        """
         self._folder = await self._stack.enter_async_context(log_folder("livewell-demo-"))
         self._simulator = Simulator(
             self._folder / "fmp.log", seed=self._seed, symbols=_SYMBOLS, knobs=self._scenario.knobs()
@@ -145,7 +147,7 @@ class Stage:
         if await answers(host, port):
             self._scene.link = await door.link(database, settings, f"http://{host}:{port}")
 
-    # -- steps -------------------------------------------------------------------------------------------------------
+    # ── steps ──
 
     def _step(self, text: str) -> None:
         self._scene.step = text
@@ -177,7 +179,9 @@ class Stage:
         self._screen.show(scene)
 
     async def _count(self, gauge: Gauge, viewers: SimulatedViewers, course: Course) -> Totals:
-        """The figures at the end, and what the simulator's log says about all that was stored and said."""
+        """The figures at the end, and what the simulator's log says about all that was stored and
+        said.
+        """
         seconds = course.seconds
         self._step("comparing everything that was stored with the simulator's log")
         figures: Figures = await _patiently(gauge.take)
@@ -200,11 +204,13 @@ class Stage:
         )
 
     def _lost(self) -> list[Interval]:
-        """When a served answer may have died before it was stored: up to a call's deadline before a death, and while the database was away."""
+        """When a served answer may have died before it was stored: up to a call's deadline before a
+        death, and while the database was away.
+        """
         spans = [*((at, at) for at in self._worker.deaths), *self._home.outages]
         return [(since - DEADLINE_SECONDS - 2, until + 1) for since, until in spans]
 
-    # -- beside ------------------------------------------------------------------------------------------------------
+    # ── beside ──
 
     async def _quicken(self) -> None:
         """The symbols on the screen have a time to live of their own."""
@@ -217,9 +223,11 @@ class Stage:
         )
 
     async def _unpark(self) -> None:
-        """What an operator does when a plan was extended: `livewell types resume` for what a wall has parked.
+        """What an operator does when a plan was extended: `livewell types resume` for what a wall
+        has parked.
 
-        Not by applying the files again: that makes a new version of the type, and answers to the old one are not stored.
+        Not by applying the files again: that makes a new version of the type, and answers to the
+        old one are not stored.
         """
         await self._app.database.call(
             "SELECT livewell.pause_type(t.name, false) FROM livewell.data_type t WHERE t.parked_reason IS NOT NULL"

@@ -1,7 +1,8 @@
 """What is played: the quiet day, and the hostile one.
 
-Quiet: one account with FMP's 300 calls a minute. Hostile: the same for each of six accounts, because a wall silences the account that ran into it; and four more accounts whose only purpose is to
-be walled off for good (ACCOUNT_WALLS), so that the demo lives on.
+Quiet: one account with FMP's 300 calls a minute. Hostile: the same for each of six accounts,
+because a wall silences the account that ran into it; and four more accounts whose only purpose is
+to be walled off for good (ACCOUNT_WALLS), so that the demo lives on.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ class Scenario:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The credentials, as the worker finds them; a real FMP_API_KEY never gets to the simulator."""
+        """The credentials, as the worker finds them; a real FMP_API_KEY never gets to the
+        simulator.
+        """
         return {name: SECRET.format(name.lower()) for name in self.credentials}
 
     def knobs(self) -> Knobs:
@@ -134,7 +137,8 @@ HOSTILE = Scenario(
 
 
 def documents(scenario: Scenario, base_url: str) -> list[tuple[Path, dict[str, Any]]]:
-    """The shipped files as this scenario has them: the upstream is the simulator, and what is looked at goes stale in seconds.
+    """The shipped files as this scenario has them: the upstream is the simulator, and what is
+    looked at goes stale in seconds.
 
     The simulated exchange never closes, so the rule of quotes is their age, at night too.
     """

@@ -1,6 +1,9 @@
-"""The web site of the demo: `livewell serve` as a process of its own, and what a person needs to get in.
+"""The web site of the demo: `livewell serve` as a process of its own, and what a person needs to
+get in.
 
-It serves from the demo's own database. On the embedded server each kind of request has a role of its own there; on somebody else's server, whose roles are not the demo's to change, one login does all.
+It serves from the demo's own database. On the embedded server each kind of request has a role of
+its own there; on somebody else's server, whose roles are not the demo's to change, one login does
+all.
 """
 
 from __future__ import annotations
@@ -24,14 +27,18 @@ _TRY_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How people and programs get in; the server's own business, so it is given to us. link: an address that logs a browser in, once; key: a public key for programs."""
+    """How people and programs get in; the server's own business, so it is given to us. link: an
+    address that logs a browser in, once; key: a public key for programs.
+    """
 
     link: Callable[[Database, Settings, str], Awaitable[str]]
     key: Callable[[Database], Awaitable[str]]
 
 
 def choose_port(settings: Settings, wanted: int | None) -> int:
-    """The one that is wanted, or the usual one, or any if that is taken: nobody shall have to stop something to see a demo. Chosen once, so that a server that was killed comes back where it was."""
+    """The one that is wanted, or the usual one, or any if that is taken: nobody shall have to stop
+    something to see a demo. Chosen once, so that a server that was killed comes back where it was.
+    """
     for port in [wanted] if wanted is not None else [settings.http_port, 0]:
         try:
             with socket.create_server((settings.http_host.strip("[]"), port)) as tried:

@@ -76,7 +76,9 @@ class Course:
         return time.monotonic() - self.began
 
     def lately(self) -> tuple[float, list[float]]:
-        """Mean share of fresh rows, and all ages, of the last 15 seconds (or the second half of a shorter run)."""
+        """Mean share of fresh rows, and all ages, of the last 15 seconds (or the second half of a
+        shorter run).
+        """
         since = time.monotonic() - min(_LAST_SECONDS, self.seconds / 2)
         looks = [look for look in self._last if look[0] >= since] or list(self._last)[-1:]
         shares = [share for _, share, _ in looks]
@@ -92,7 +94,9 @@ def judge(
     *,
     lost: Sequence[Interval],
 ) -> tuple[list[Lie], list[Lie], int, dict[str, int]]:
-    """Wrong values, false verdicts, calls above the limit, and the faults that fired; slow, so call it in a thread."""
+    """Wrong values, false verdicts, calls above the limit, and the faults that fired; slow, so call
+    it in a thread.
+    """
     columns = {one.name: {column.name: column.path[-1] for column in one.columns} for one in types}
     judged = Judge(log, datasets=DATASETS, columns=columns)
     return (

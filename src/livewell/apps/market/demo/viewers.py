@@ -1,7 +1,9 @@
 """Viewers who come, look at a few symbols, and go.
 
-Each is a session like any browser's: opened, subscribed, kept alive by heartbeats, closed. Which symbols: by Zipf's law, so that everybody looks at the first ones and hardly anybody at the last.
-While the database is away nobody comes or goes; afterwards they go on, and whoever was forgotten comes again.
+Each is a session like any browser's: opened, subscribed, kept alive by heartbeats, closed. Which
+symbols: by Zipf's law, so that everybody looks at the first ones and hardly anybody at the last.
+While the database is away nobody comes or goes; afterwards they go on, and whoever was forgotten
+comes again.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ class _Viewer:
 
 
 class SimulatedViewers:
-    """Runs until cancelled. The first viewer looks at what the screen shows, so that there is something to see at once."""
+    """Runs until cancelled. The first viewer looks at what the screen shows, so that there is
+    something to see at once.
+    """
 
     def __init__(self, viewers: Viewers, scenario: Scenario, symbols: Sequence[str], *, rng: random.Random) -> None:
         self._viewers = viewers

@@ -29,7 +29,9 @@ def digest_of(body: bytes) -> str:
 
 @dataclass(slots=True)
 class Answer:
-    """What one call gets. kind: ok, a fault's name, or why it was refused. packed: the body gzipped, once somebody asked."""
+    """What one call gets. kind: ok, a fault's name, or why it was refused. packed: the body
+    gzipped, once somebody asked.
+    """
 
     kind: str
     status: int
@@ -91,9 +93,11 @@ def huge_pieces(size_bytes: int) -> Iterator[bytes]:
 
 @lru_cache(maxsize=2)
 def bomb(size_bytes: int) -> bytes:
-    """A gzip body of a thousandth of this size that unpacks to all of it: valid JSON, valid checksum.
+    """A gzip body of a thousandth of this size that unpacks to all of it: valid JSON, valid
+    checksum.
 
-    One block is packed and repeated (a full flush lets deflate blocks be joined), or this would stop the server for a second.
+    One block is packed and repeated (a full flush lets deflate blocks be joined), or this would
+    stop the server for a second.
     """
     blocks = max(size_bytes // BLOCK_BYTES, 1)
     zeros = b"0" * BLOCK_BYTES

@@ -1,4 +1,6 @@
-"""What can be turned while the simulator runs: as a value that a demo writes and the server's process reads."""
+"""What can be turned while the simulator runs: as a value that a demo writes and the server's
+process reads.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -19,7 +21,9 @@ class KnobsRefused(LivewellError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confined:
-    """Faults for some calls only: those that fit every list that is not empty. They come before the general ones."""
+    """Faults for some calls only: those that fit every list that is not empty. They come before the
+    general ones.
+    """
 
     faults: dict[str, float]
     paths: tuple[str, ...] = ()

@@ -3,8 +3,8 @@
     request ──▶ decided ──▶ logged ──▶ whole answer handed over at once
                                └──▶ a task (latency, drip, silence, a body of gigabytes) ──▶ its end is logged
 
-An ordinary answer is made, logged and written inside data_received, without a task: benchmarks make thousands of calls
-a second.
+An ordinary answer is made, logged and written inside data_received, without a task: benchmarks make
+thousands of calls a second.
 """
 
 import asyncio

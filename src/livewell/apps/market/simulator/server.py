@@ -1,7 +1,8 @@
 """What all connections of the simulator share: one market, one policy, one log.
 
-After a crash it reads back from its log what it must still know: the calls its limit let in, the bytes it sent, the counts, the last
-number. The market needs no memory. Knobs are given anew by whoever starts it.
+After a crash it reads back from its log what it must still know: the calls its limit let in, the
+bytes it sent, the counts, the last number. The market needs no memory. Knobs are given anew by
+whoever starts it.
 """
 
 import random
@@ -51,7 +52,9 @@ class Server:
         wall: float,
         sent_bytes: int | None,
     ) -> int:
-        """Write a call down and count it; sent_bytes None: its answer takes its time, ended() will tell."""
+        """Write a call down and count it; sent_bytes None: its answer takes its time, ended() will
+        tell.
+        """
         self._number += 1
         self.policy.count(answer.kind)
         event: dict[str, Any] = {

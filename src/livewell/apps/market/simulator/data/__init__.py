@@ -1,4 +1,5 @@
-"""What the simulated market is: pure functions of the seed, the symbol and the instant; nothing is stored.
+"""What the simulated market is: pure functions of the seed, the symbol and the instant; nothing is
+stored.
 
     noise ──▶ prices (the walk of every symbol) ──▶ quote, profile, statement, earnings, history, news ──▶ dataset
 

@@ -1,8 +1,10 @@
-"""Which path answers with what: the nine paths, eight kinds of data, and how coarse the time of each is.
+"""Which path answers with what: the nine paths, eight kinds of data, and how coarse the time of
+each is.
 
-The *source time* of an answer is the instant at which the market was looked at, rounded down to the data's step (the
-tick for prices, an hour for what changes daily). Everything in a true answer follows from seed, symbols asked, query and
-source time; that is what lets the judge make it again from the log.
+The *source time* of an answer is the instant at which the market was looked at, rounded down to the
+data's step (the tick for prices, an hour for what changes daily). Everything in a true answer
+follows from seed, symbols asked, query and source time; that is what lets the judge make it again
+from the log.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -96,7 +98,9 @@ MANY = ("/stable/batch-quote", "/stable/news/stock")  # take symbols=A,B; the ot
 
 
 def asked(path: str, query: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Give the symbols that a query asks for; None when the parameter is missing. A comma on a single path is part of the symbol."""
+    """Give the symbols that a query asks for; None when the parameter is missing. A comma on a
+    single path is part of the symbol.
+    """
     if path in MANY:
         given = query.get("symbols")
         return None if not given else tuple(dict.fromkeys(given.split(",")))[:SYMBOLS_MAX]

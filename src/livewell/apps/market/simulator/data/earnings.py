@@ -1,6 +1,8 @@
-"""`/earnings`: seven fields per report; one announced report ahead, whose actual figures are null until it happens.
+"""`/earnings`: seven fields per report; one announced report ahead, whose actual figures are null
+until it happens.
 
-lastUpdated moves with the calendar for the report ahead, and stops on the day after a report for those behind.
+lastUpdated moves with the calendar for the report ahead, and stops on the day after a report for
+those behind.
 """
 
 from collections.abc import Mapping

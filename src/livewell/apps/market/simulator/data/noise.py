@@ -1,7 +1,8 @@
-"""Numbers that look random and are a pure function of what they are about: the same seed gives the same market, for ever.
+"""Numbers that look random and are a pure function of what they are about: the same seed gives the
+same market, for ever.
 
-The mixing is the finaliser of MurmurHash3 over a 64-bit number: 0.5 µs here, half of what hashlib costs, and a quote
-takes some twenty of them.
+The mixing is the finaliser of MurmurHash3 over a 64-bit number: 0.5 µs here, half of what hashlib
+costs, and a quote takes some twenty of them.
 """
 
 import hashlib

@@ -1,8 +1,10 @@
-"""Prices that walk: the price of a symbol at an instant is a pure function of seed, symbol and instant.
+"""Prices that walk: the price of a symbol at an instant is a pure function of seed, symbol and
+instant.
 
-A walk that one can enter anywhere is a sum of octaves: noise over 60 s, over 4 minutes, 16 minutes, … up to two years,
-each with twice the height of the one before (a random walk's spread grows with the root of time), plus a little noise
-of the very second, so that two ticks differ. About 2 % a day.
+A walk that one can enter anywhere is a sum of octaves: noise over 60 s, over 4 minutes, 16 minutes,
+… up to two years, each with twice the height of the one before (a random walk's spread grows with
+the root of time), plus a little noise of the very second, so that two ticks differ. About 2 % a
+day.
 """
 
 from dataclasses import dataclass
@@ -85,8 +87,9 @@ class Market:
     def bounds(self, listing: Listing, since: int, until: int) -> tuple[float, float]:
         """Give a lowest and a highest price that no instant between these goes beyond.
 
-        The trend turns only where its finest octave does; what is quicker has a known height. Each corner of an octave
-        is drawn once: a year has 45 turns of four octaves, and a symbol's first quote waits for them.
+        The trend turns only where its finest octave does; what is quicker has a known height. Each
+        corner of an octave is drawn once: a year has 45 turns of four octaves, and a symbol's first
+        quote waits for them.
         """
         turns = range(since - since % TREND_SECONDS, until + TREND_SECONDS, TREND_SECONDS)
         totals = [0.0] * len(turns)

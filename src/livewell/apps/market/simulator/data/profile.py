@@ -50,7 +50,9 @@ BETA, DIVIDEND, PEOPLE, FOUNDED = 50, 51, 52, 53
 
 
 def profile_row(market: Market, listing: Listing, at: int) -> dict[str, Any]:
-    """Make the profile of one symbol. Text may be an empty string (ceo, phone of some), as it is at FMP."""
+    """Make the profile of one symbol. Text may be an empty string (ceo, phone of some), as it is at
+    FMP.
+    """
     quote = quote_row(market, listing, at)
     code, symbol = listing.code, listing.symbol
     sector, industry = BUSINESS_OF.get(symbol) or BUSINESS[code % len(BUSINESS)]

@@ -1,4 +1,6 @@
-"""`/quote` and `/batch-quote`: one row of 17 fields per symbol; timestamp is the tick's Unix second."""
+"""`/quote` and `/batch-quote`: one row of 17 fields per symbol; timestamp is the tick's Unix
+second.
+"""
 
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -34,7 +36,9 @@ def exchange(listing: Listing) -> str:
 
 
 def quote_row(market: Market, listing: Listing, at: int) -> dict[str, Any]:
-    """Make the quote of one symbol. Every 17th symbol is too young for a year's figures; every 23rd trades fractions."""
+    """Make the quote of one symbol. Every 17th symbol is too young for a year's figures; every 23rd
+    trades fractions.
+    """
     day = _day(market, listing.symbol, newest_session(at)[1])
     price = market.price(listing, at)
     low = round(min(day.open, price) * (1 - SPREAD * unit(listing.code, LOW, day.opened_at)), 2)

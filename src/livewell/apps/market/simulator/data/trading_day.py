@@ -1,7 +1,7 @@
 """Days and hours of the exchange in New York: Monday to Friday, 9:30 to 16:00, without holidays.
 
-Holidays are left out on purpose: the product's calendar has them, and a source that says nothing new on an open day,
-or something new on a closed one, is what the product must take calmly anyway.
+Holidays are left out on purpose: the product's calendar has them, and a source that says nothing
+new on an open day, or something new on a closed one, is what the product must take calmly anyway.
 """
 
 from datetime import UTC, date, datetime, time, timedelta

@@ -1,7 +1,7 @@
 """The symbols there are: well-known ones first, then as many made-up ones as are wanted.
 
-A made-up ticker is five letters that start with Q (QAAAA, QAAAB, …): no listed share is among the first ones, so
-nobody takes simulated rows of it for real ones.
+A made-up ticker is five letters that start with Q (QAAAA, QAAAB, …): no listed share is among the
+first ones, so nobody takes simulated rows of it for real ones.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,9 @@ class Universe:
         return self._names.get(symbol) or f"{symbol.capitalize()} Holdings, Inc."
 
     def others(self, symbols: Sequence[str]) -> tuple[str, ...]:
-        """Give as many that were not asked for, the next in the list: those that a confused upstream answers about."""
+        """Give as many that were not asked for, the next in the list: those that a confused
+        upstream answers about.
+        """
         first = self.places.get(symbols[0], -1) + 1 if symbols else 0
         following = (self.symbols[(first + step) % len(self.symbols)] for step in range(len(self.symbols)))
         return tuple(islice((symbol for symbol in following if symbol not in symbols), len(symbols)))

@@ -1,4 +1,6 @@
-"""The log as evidence: what was answered about which key and when, and the market in which every true answer can be made again."""
+"""The log as evidence: what was answered about which key and when, and the market in which every
+true answer can be made again.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -40,7 +42,9 @@ class Seen(NamedTuple):
 
 
 class Evidence:
-    """One log, read once. Its memory grows with the log: it is for the end of a run, not for a service."""
+    """One log, read once. Its memory grows with the log: it is for the end of a run, not for a
+    service.
+    """
 
     def __init__(self, log: Path) -> None:
         self.downs: list[tuple[float, float]] = []  # from its last call to its next start: nobody can say more closely

@@ -1,8 +1,9 @@
-"""What the simulator's log proves: was a stored value ever served, is a verdict true, was a limit kept, which faults fired.
+"""What the simulator's log proves: was a stored value ever served, is a verdict true, was a limit
+kept, which faults fired.
 
-Pure over the log file: the market is made again from the seed in its first line, so that every answer that was true can be
-made again from its line (symbols, query, source time) and compared with what the product stored. Nothing of the
-product's own is believed.
+Pure over the log file: the market is made again from the seed in its first line, so that every
+answer that was true can be made again from its line (symbols, query, source time) and compared with
+what the product stored. Nothing of the product's own is believed.
 """
 
 from collections import Counter, defaultdict, deque
@@ -31,7 +32,9 @@ IDENTITIES = ("url", "date")  # fields by which a row is found quickly among hun
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One value that the product holds: its rows, columns by name. whole: the rows must be one answer's rows, all of them."""
+    """One value that the product holds: its rows, columns by name. whole: the rows must be one
+    answer's rows, all of them.
+    """
 
     type: str
     key: str
@@ -44,9 +47,10 @@ class Stored:
 class Lie(NamedTuple):
     """One thing that is not so.
 
-    Of a value: no_call, other_source_time, other_value, unknown_column. Of a verdict: not_served (it claims to be
-    younger than anything served), too_old (fresh, but the source's time is not), not_lagging, has_a_time, was_served (it claims
-    to be worse than what was served: wasteful, not dangerous), never_failed.
+    Of a value: no_call, other_source_time, other_value, unknown_column. Of a verdict: not_served
+    (it claims to be younger than anything served), too_old (fresh, but the source's time is not),
+    not_lagging, has_a_time, was_served (it claims to be worse than what was served: wasteful, not
+    dangerous), never_failed.
     """
 
     type: str
@@ -58,8 +62,9 @@ class Lie(NamedTuple):
 class Judge:
     """Reads a log once, then answers questions about it.
 
-    datasets names the simulator's dataset behind a type where the names differ ({"eod": "history"}); columns names the
-    field behind a column where the spelling does not tell ({"news": {"published_at": "publishedDate"}}).
+    datasets names the simulator's dataset behind a type where the names differ ({"eod":
+    "history"}); columns names the field behind a column where the spelling does not tell ({"news":
+    {"published_at": "publishedDate"}}).
     """
 
     def __init__(
@@ -76,11 +81,15 @@ class Judge:
         self._slack = slack_seconds
 
     def never_served(self, stored: Iterable[Stored]) -> list[Lie]:
-        """Give the stored values that were never truly served for their key: wrong_values_stored is their number."""
+        """Give the stored values that were never truly served for their key: wrong_values_stored is
+        their number.
+        """
         return [lie for value in stored if (lie := self._judge(value)) is not None]
 
     def false_verdicts(self, claims: Iterable[Claim], *, lost: Sequence[Interval] = ()) -> list[Lie]:
-        """Give the verdicts that the log contradicts. lost: spans in which a worker or its database died, and answers with it."""
+        """Give the verdicts that the log contradicts. lost: spans in which a worker or its database
+        died, and answers with it.
+        """
         judged = (
             (claim, contradiction(self._evidence, self._dataset(claim.type), claim, self._slack, lost))
             for claim in claims
@@ -171,7 +180,9 @@ class Judge:
 
 
 def calls(log: Path) -> list[Call]:
-    """Give every call with its end, for livewell.testing.call_windows (busiest_window, overlaps, use)."""
+    """Give every call with its end, for livewell.testing.call_windows (busiest_window, overlaps,
+    use).
+    """
     found: dict[int, Call] = {}
     unfinished: set[int] = set()
     for event in read_events(log):
@@ -194,7 +205,9 @@ def calls(log: Path) -> list[Call]:
 
 
 def calls_above_limit(log: Path, calls_max: int, window_seconds: float) -> int:
-    """Count the calls that made some window too full: all that arrived, refused ones too, per credential. 0: the limit was kept."""
+    """Count the calls that made some window too full: all that arrived, refused ones too, per
+    credential. 0: the limit was kept.
+    """
     window_ns = round(window_seconds * 1e9)
     recent: defaultdict[str, deque[int]] = defaultdict(deque)
     above = 0
@@ -222,7 +235,9 @@ def families_fired(log: Path) -> dict[str, int]:
 
 
 def unfaithful(log: Path) -> list[int]:
-    """Give the numbers of ordinary answers whose body cannot be made again: none, or this judge is worth nothing."""
+    """Give the numbers of ordinary answers whose body cannot be made again: none, or this judge is
+    worth nothing.
+    """
     market = Evidence(log).market
     wrong = []
     for event in read_events(log):

@@ -5,8 +5,9 @@
     {"event":"ended", "n", "at_ns", "how", "bytes"}              only for answers that were not handed over at once
     {"event":"knobs", …}
 
-One write call per line, straight to the kernel: kill -9 loses at most the line being written. A torn line can only be
-the last of its process; the next one begins with a line end, so the torn one stands alone and is left out by the reader.
+One write call per line, straight to the kernel: kill -9 loses at most the line being written. A
+torn line can only be the last of its process; the next one begins with a line end, so the torn one
+stands alone and is left out by the reader.
 """
 
 import os
@@ -48,7 +49,9 @@ class LogWriter:
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
-    """Give every whole event, oldest first, in bounded memory; a torn line may only stand before a start or at the end."""
+    """Give every whole event, oldest first, in bounded memory; a torn line may only stand before a
+    start or at the end.
+    """
     torn = b""
     if not path.exists():
         return

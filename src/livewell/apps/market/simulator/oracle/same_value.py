@@ -1,4 +1,6 @@
-"""Is a stored value the one that was served? Columns have other names and types than JSON fields; nothing else may differ."""
+"""Is a stored value the one that was served? Columns have other names and types than JSON fields;
+nothing else may differ.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -11,7 +13,9 @@ __all__ = ["field_of", "instant", "same"]
 
 
 def field_of(column: str, fields: Mapping[str, Any]) -> str | None:
-    """Find the field behind a column: day_low is dayLow, price_avg_50 is priceAvg50; None when there is none."""
+    """Find the field behind a column: day_low is dayLow, price_avg_50 is priceAvg50; None when
+    there is none.
+    """
     if column in fields:
         return column
     plain = column.replace("_", "").lower()
@@ -19,7 +23,9 @@ def field_of(column: str, fields: Mapping[str, Any]) -> str | None:
 
 
 def instant(value: Any) -> float | None:
-    """Read a source's time as FMP writes it (Unix seconds, or New York's wall clock, or a day there), as Unix seconds."""
+    """Read a source's time as FMP writes it (Unix seconds, or New York's wall clock, or a day
+    there), as Unix seconds.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     try:
@@ -29,7 +35,9 @@ def instant(value: Any) -> float | None:
 
 
 def same(stored: Any, served: Any) -> bool:
-    """Compare by meaning: 231.40 is 231.4, an instant is the wall clock it came from, a stored null may stand for an empty text."""
+    """Compare by meaning: 231.40 is 231.4, an instant is the wall clock it came from, a stored null
+    may stand for an empty text.
+    """
     if stored is None or served is None:
         return stored is None and served in (None, "")
     if isinstance(stored, datetime):

@@ -1,4 +1,6 @@
-"""Is a verdict true? What the product said of a key at an instant, against what the log shows was served by then."""
+"""Is a verdict true? What the product said of a key at an instant, against what the log shows was
+served by then.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +21,9 @@ Interval = tuple[float, float]  # Unix seconds
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the product said of a key at an instant. ttl_seconds None: its age is not judged (the exchange is closed)."""
+    """What the product said of a key at an instant. ttl_seconds None: its age is not judged (the
+    exchange is closed).
+    """
 
     type: str
     key: str
@@ -32,7 +36,9 @@ class Claim:
 def contradiction(
     evidence: Evidence, dataset: str, claim: Claim, slack_seconds: float, lost: Sequence[Interval] = ()
 ) -> str | None:
-    """Say why a claim is false; None when the log does not contradict it. lost: when what was served may have died with whoever asked."""
+    """Say why a claim is false; None when the log does not contradict it. lost: when what was
+    served may have died with whoever asked.
+    """
     seen = evidence.seen(dataset, claim.key)
     if claim.verdict in ("fresh", "lagging", "unverifiable"):
         return _younger_than_served(evidence, dataset, claim, seen, slack_seconds)

@@ -1,6 +1,7 @@
 """Do a fault to an answer. Pure: the true rows in, the answer that goes out.
 
-Numbers and texts that JSON libraries will not write (NaN, 1e400, half a surrogate) are put in by text, in place of a mark.
+Numbers and texts that JSON libraries will not write (NaN, 1e400, half a surrogate) are put in by
+text, in place of a mark.
 """
 
 from collections.abc import Callable, Sequence

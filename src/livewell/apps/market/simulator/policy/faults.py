@@ -1,7 +1,8 @@
 """Everything that can go wrong with an answer, by name, and the preset that lets all of it happen.
 
-A fault belongs to a family; wherever a fault is named, a family may be named too, and its members take turns. `true`
-faults leave the data right: what such an answer says may be stored (an added field, an older but genuine answer).
+A fault belongs to a family; wherever a fault is named, a family may be named too, and its members
+take turns. `true` faults leave the data right: what such an answer says may be stored (an added
+field, an older but genuine answer).
 """
 
 from collections.abc import Collection
@@ -107,16 +108,18 @@ def check_faults(shares: dict[str, float]) -> dict[str, float]:
 
 
 def hostile(*, calls: int = HOSTILE_CALLS, each: int = 10, without: Collection[str] = ()) -> dict[str, float]:
-    """Give shares with which every family fires at least `each` times within `calls` answered calls.
+    """Give shares with which every family fires at least `each` times within `calls` answered
+    calls.
 
-    Faults are dealt, not diced (fault_deck.py): after n calls a fault of share p has fired at least n·p − 1 times, so each
-    family gets (each + 1.2) / calls. All twenty families at 300 calls are 75 % of the answers: hostile indeed. Diced, ten
-    firings with 99.9 % certainty would need twice that, which 300 calls do not have. The single faults inside a family
-    take turns: all 45 ten times each would need 45 · 11 = 495 faulty answers.
+    Faults are dealt, not diced (fault_deck.py): after n calls a fault of share p has fired at least
+    n·p − 1 times, so each family gets (each + 1.2) / calls. All twenty families at 300 calls are 75
+    % of the answers: hostile indeed. Diced, ten firings with 99.9 % certainty would need twice
+    that, which 300 calls do not have. The single faults inside a family take turns: all 45 ten
+    times each would need 45 · 11 = 495 faulty answers.
 
-    After some faults a client that is right stops calling for hours (STOPPING). Where the rest must go on, leave families
-    out (`without=ACCOUNT_WALLS`) and faults (`Knobs(never=STOPPING)`), or confine them to credentials, paths or symbols of
-    their own (Knobs.confined).
+    After some faults a client that is right stops calling for hours (STOPPING). Where the rest must
+    go on, leave families out (`without=ACCOUNT_WALLS`) and faults (`Knobs(never=STOPPING)`), or
+    confine them to credentials, paths or symbols of their own (Knobs.confined).
     """
     shares = {family: (each + 1.2) / calls for family in FAMILIES if family not in without}
     if sum(shares.values()) > 1:

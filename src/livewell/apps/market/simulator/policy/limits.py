@@ -1,4 +1,6 @@
-"""The simulator's own limits, per credential: calls in a sliding window, bytes in the trailing 30 days."""
+"""The simulator's own limits, per credential: calls in a sliding window, bytes in the trailing 30
+days.
+"""
 
 from collections import defaultdict, deque
 from collections.abc import Mapping

@@ -1,6 +1,8 @@
-"""The words FMP refuses with: a status and the text under "Error Message". A classifier matches words and status.
+"""The words FMP refuses with: a status and the text under "Error Message". A classifier matches
+words and status.
 
-"upgrade your plan" stands in several of them on purpose: it stands in FMP's, and whoever classifies by it is wrong.
+"upgrade your plan" stands in several of them on purpose: it stands in FMP's, and whoever classifies
+by it is wrong.
 """
 
 from typing import NamedTuple
