@@ -1,6 +1,4 @@
-"""What the database says of everything that is watched, and the simulator of the calls it got, once
-a second.
-"""
+"""The figures of one instant: watched rows from the database, calls from the simulator."""
 
 from __future__ import annotations
 

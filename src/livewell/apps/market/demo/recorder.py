@@ -1,7 +1,8 @@
-"""Every value that is ever stored, noted by a trigger on each table; and what was said of each
-watched row, every two seconds. The judge compares both with the simulator's log.
+"""Record every value that is ever stored, and every verdict on a watched row, for the judge.
 
-Looking at the tables at the end would miss a wrong value that was overwritten in between.
+Values are noted by a trigger on each table, verdicts every two seconds. The judge compares both
+with the simulator's log. Reading the tables at the end would miss a wrong value that was
+overwritten in between.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _FORGET = "DELETE FROM livewell_demo.written w WHERE w.id <= (SELECT max(id) - %
 
 
 class Recorder:
-    """Sees what is stored and hears what is said."""
+    """Records what is stored and what is said of it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

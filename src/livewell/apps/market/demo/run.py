@@ -1,6 +1,8 @@
 """The market demo, step by step.
 
-    Postgres ──▶ schema ──▶ simulator ──▶ types ──▶ worker, server ──▶ viewers ──▶ figures every half second ──▶ the judge's count
+    Postgres ──▶ schema ──▶ simulator ──▶ worker, server ──▶ types ──▶ viewers
+                                                                          │
+                  the judge's count ◀── the end ◀── figures twice a second ┘
 
 Whatever happens on the way, Ctrl-C included, nothing of it is left running.
 """
@@ -75,8 +77,10 @@ class Stage:
         self._types: list[TypeDefinition] = []
 
     async def set(self, settings: Settings, door: Door, port: int) -> None:
-        """Start everything, and say what is being started. The simulator starts beside Postgres,
-        and the worker while the types are applied: it finds them without a restart.
+        """Start everything, and say what is being started.
+
+        The simulator starts beside Postgres. The worker starts before the types are applied, and
+        finds them without a restart.
         """
         self._folder = await self._stack.enter_async_context(log_folder("livewell-demo-"))
         self._simulator = Simulator(

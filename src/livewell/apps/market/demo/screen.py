@@ -1,5 +1,6 @@
-"""What a person sees: a live table in a terminal, a line every two seconds elsewhere. News of
-deaths and recoveries stand below the table, or between the lines.
+"""What a person sees: a live table in a terminal, a line every two seconds elsewhere.
+
+News of deaths and recoveries stand below the table, or between the lines.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Viewers who come, look at a few symbols, and go.
 
-Each is a session like any browser's: opened, subscribed, kept alive by heartbeats, closed. Which
-symbols: by Zipf's law, so that everybody looks at the first ones and hardly anybody at the last.
-While the database is away nobody comes or goes; afterwards they go on, and whoever was forgotten
-comes again.
+Each viewer is a session like a browser's: opened, subscribed, kept alive by heartbeats, closed. The
+symbols follow Zipf's law: everybody looks at the first ones, hardly anybody at the last. While the
+database is away nobody comes or goes. Afterwards they go on, and a viewer whose session was
+forgotten comes again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Do a fault to an answer. Pure: the true rows in, the answer that goes out.
+"""Make a faulty answer out of a true one. Pure: the true rows in, the answer that goes out.
 
 Numbers and texts that JSON libraries will not write (NaN, 1e400, half a surrogate) are put in by
 text, in place of a mark.
