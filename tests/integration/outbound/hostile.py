@@ -25,7 +25,7 @@ class Visit:
         request = await self._connection.next_request()
         if request is None:
             return b""
-        head = request.head.encode("latin-1")
+        head = request.head.encode("latin-1") + b"\r\n\r\n"
         self._server.requests.append(head)
         return head
 
