@@ -21,14 +21,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from livewell.app import Livewell
-from livewell.apps.market.demo.crowd import Crowd
+from livewell.apps.kit.postgres import home
+from livewell.apps.kit.processes import kept
 from livewell.apps.market.demo.figures import Gauge
-from livewell.apps.market.demo.kept import kept, kept_worker, worker_environment
-from livewell.apps.market.demo.market import apply_types
-from livewell.apps.market.demo.plan import CALLS_PER_MINUTE, HOST, QUIET, Plan, documents
-from livewell.apps.market.demo.postgres import home
+from livewell.apps.market.demo.processes import KeptSimulator, kept_worker, worker_environment
+from livewell.apps.market.demo.run import apply_types
+from livewell.apps.market.demo.scenario import CALLS_PER_MINUTE, HOST, QUIET, Scenario, documents
+from livewell.apps.market.demo.viewers import SimulatedViewers
 from livewell.apps.market.simulator import Simulator
-from livewell.apps.market.simulator.universe import Universe
+from livewell.apps.market.simulator.data.universe import Universe
 from livewell.db import migrate
 from livewell.refresh.plan.report import make_plan
 from livewell.refresh.subscribe.subscriptions import Viewers
@@ -72,7 +73,7 @@ class Stage:
     symbols: list[str]
 
 
-def load_plan(load: str) -> Plan:
+def load_plan(load: str) -> Scenario:
     """So many symbols that, looked at all the time and each by a call of its own, they need this share of the calls allowed; "batch": half of them, by calls of up to fifty; "demo": as the demo has it."""
     if load == "demo":
         return QUIET
@@ -93,7 +94,7 @@ def load_plan(load: str) -> Plan:
 
 
 @asynccontextmanager
-async def staged(played: Plan, folder: Path, seed: int) -> AsyncIterator[Stage]:
+async def staged(played: Scenario, folder: Path, seed: int) -> AsyncIterator[Stage]:
     """Postgres, the simulator and a worker: the demo without its server and screen."""
     settings = Settings.load()
     symbols = Universe(_SYMBOLS_MAX).symbols[: played.symbols]
@@ -108,7 +109,7 @@ async def staged(played: Plan, folder: Path, seed: int) -> AsyncIterator[Stage]:
             found.address, slots=2 * played.concurrency, credentials=played.environment, host=HOST
         )
         try:
-            async with kept(simulator, [kept_worker(folder, environment, _say)], _say):
+            async with kept([kept_worker(folder, environment, _say), KeptSimulator(simulator, _say)]):
                 await apply_types(app, documents(played, simulator.url))
                 yield Stage(app, simulator, list(symbols))
         finally:
@@ -121,7 +122,7 @@ async def measure(load: str, warm_seconds: float, seconds: float, seed: int) -> 
     with tempfile.TemporaryDirectory(prefix="livewell-plan-") as folder:
         async with staged(played, Path(folder), seed) as stage:
             viewers = Viewers(stage.app.database, stage.app.nudger)
-            crowd = Crowd(viewers, played, stage.symbols, rng=random.Random(seed))
+            crowd = SimulatedViewers(viewers, played, stage.symbols, rng=random.Random(seed))
             coming = asyncio.create_task(crowd.run())
             try:
                 for symbol in stage.symbols[:_QUICK]:

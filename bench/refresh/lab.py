@@ -22,9 +22,9 @@ from bench.refresh.sizes import Sizes
 from bench.server import Database, Server
 from bench.system import python_system
 from livewell import Livewell, Settings
+from livewell.apps.market.simulator.data.universe import Universe
 from livewell.apps.market.simulator.knobs import Knobs
 from livewell.apps.market.simulator.simulator import Simulator
-from livewell.apps.market.simulator.universe import Universe
 from livewell.refresh.definition.document import read
 from livewell.refresh.registry.apply import apply
 

@@ -17,7 +17,7 @@ from bench.children import Child, ChildFailed, ask
 from bench.line import Check, Contender, Line
 from bench.measure import Figures
 from bench.refresh.lab import SYSTEM, Lab, symbols
-from livewell.apps.market.simulator.log import read_events
+from livewell.apps.market.simulator.oracle.log import read_events
 
 _GAP_SECONDS = (0.03, 0.06)  # longer than the nudge interval
 _WARM_UP = 10

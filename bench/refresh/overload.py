@@ -18,7 +18,7 @@ from bench.line import Check, Contender, Line
 from bench.measure import Figures
 from bench.refresh.crowd import watch_all
 from bench.refresh.lab import FMP_LIMITS, SYSTEM, TYPE, Lab, symbols
-from livewell.apps.market.simulator.judge import calls, calls_above_limit
+from livewell.apps.market.simulator.oracle.judge import calls, calls_above_limit
 from livewell.apps.market.simulator.simulator import Simulator
 from livewell.testing.call_windows import busiest_window, overlaps
 

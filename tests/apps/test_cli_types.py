@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from livewell.apps.market import TYPES
 from livewell.apps.market.simulator import Simulator
-from livewell.apps.market.simulator.judge import calls
+from livewell.apps.market.simulator.oracle.judge import calls
 from livewell.cli import cli
 from tests.support.registry_sql import RegistrySession
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from livewell.apps.market.demo.figures import Figures, Row, quantile
-from livewell.apps.market.demo.plan import HOST, HOSTILE, QUIET, Plan, documents
-from livewell.apps.market.demo.tally import Tally
+from livewell.apps.market.demo.scenario import HOST, HOSTILE, QUIET, Scenario, documents
+from livewell.apps.market.demo.totals import Totals
 from livewell.apps.market.simulator import FAMILIES
-from livewell.apps.market.simulator.fault import members
+from livewell.apps.market.simulator.policy.faults import members
 from livewell.db import embedded
 from livewell.refresh.definition.document import read
 from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
@@ -143,17 +143,17 @@ def test_whatever_is_killed_comes_back_and_everything_is_fresh_again(
     assert embedded.status(data_dir.with_name(f"{data_dir.name}-demo")) is None
 
 
-@pytest.mark.parametrize("plan", [QUIET, HOSTILE])
-def test_the_shipped_files_are_what_the_demo_applies(plan: Plan) -> None:
+@pytest.mark.parametrize("scenario", [QUIET, HOSTILE])
+def test_the_shipped_files_are_what_the_demo_applies(scenario: Scenario) -> None:
     """With another address and shorter times, and all of them valid; no real credential is named with a value."""
     found = [
-        read(document, path.name, private_hosts=[HOST]) for path, document in documents(plan, f"http://{HOST}:2/x")
+        read(document, path.name, private_hosts=[HOST]) for path, document in documents(scenario, f"http://{HOST}:2/x")
     ]
     assert isinstance(found[0], UpstreamDefinition)
-    assert found[0].credentials == plan.credentials
+    assert found[0].credentials == scenario.credentials
     names = {one.name for one in found[1:] if isinstance(one, TypeDefinition)}
     assert {"quote", "news", "earnings", "end_of_day", "income_statement"} <= names
-    assert all(value.startswith("simulated-") for value in plan.environment.values())
+    assert all(value.startswith("simulated-") for value in scenario.environment.values())
 
 
 def test_the_hostile_plan_leaves_no_family_out() -> None:
@@ -184,7 +184,7 @@ def test_shares_ages_and_reasons_are_of_what_is_watched() -> None:
 @pytest.mark.parametrize(("wrong", "above", "false"), [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)])
 def test_a_run_is_good_only_if_nothing_was_wrong(wrong: int, above: int, false: int) -> None:
     """One wrong value, one call too many or one false verdict is exit code 1."""
-    tally = Tally(8, 9, 1, 1, 2, 60, 300, 1, {}, 3, 3, 10, 99, 9, wrong, above, 9, false, None, None, [])
+    tally = Totals(8, 9, 1, 1, 2, 60, 300, 1, {}, 3, 3, 10, 99, 9, wrong, above, 9, false, None, None, [])
     assert tally.good is (wrong + above + false == 0)
     assert "faults_fired" not in tally.as_json()
     assert "lies" not in tally.as_json()

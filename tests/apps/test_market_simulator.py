@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from livewell.apps.market.simulator import FAULTS, Confined, Knobs, Simulator, SimulatorFailed, credential_name, hostile
-from livewell.apps.market.simulator.dataset import PATHS, rows_of
-from livewell.apps.market.simulator.judge import (
+from livewell.apps.market.simulator.data.dataset import PATHS, rows_of
+from livewell.apps.market.simulator.data.prices import Market
+from livewell.apps.market.simulator.oracle.judge import (
     Judge,
     Stored,
     calls,
@@ -31,10 +32,9 @@ from livewell.apps.market.simulator.judge import (
     families_fired,
     unfaithful,
 )
-from livewell.apps.market.simulator.log import LogBroken, read_events
-from livewell.apps.market.simulator.market import Market
-from livewell.apps.market.simulator.verdict import Claim
-from livewell.apps.market.simulator.vocabulary import REFUSALS
+from livewell.apps.market.simulator.oracle.log import LogBroken, read_events
+from livewell.apps.market.simulator.oracle.verdict_check import Claim
+from livewell.apps.market.simulator.policy.refusals import REFUSALS
 from livewell.testing.call_windows import busiest_window, overlaps
 from livewell.testing.processes import ChildProcess, eventually
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from livewell import Settings
-from livewell.apps.market.simulator.log import read_events
+from livewell.apps.market.simulator.oracle.log import read_events
 from livewell.refresh import task as refresher
 from livewell.refresh.fetch.upstream_call import Fetched
 from tests.support.market import Market, market

@@ -30,13 +30,13 @@ from pydantic import SecretStr
 
 from livewell import Livewell, Settings
 from livewell.apps.market import TYPES
-from livewell.apps.market.simulator.evidence import Evidence
-from livewell.apps.market.simulator.judge import Judge, Stored, calls_above_limit, unfaithful
+from livewell.apps.market.simulator.data.prices import Market
 from livewell.apps.market.simulator.knobs import Knobs
-from livewell.apps.market.simulator.log import read_events
-from livewell.apps.market.simulator.market import Market
+from livewell.apps.market.simulator.oracle.evidence import Evidence
+from livewell.apps.market.simulator.oracle.judge import Judge, Stored, calls_above_limit, unfaithful
+from livewell.apps.market.simulator.oracle.log import read_events
+from livewell.apps.market.simulator.oracle.verdict_check import Claim
 from livewell.apps.market.simulator.simulator import Simulator
-from livewell.apps.market.simulator.verdict import Claim
 from livewell.refresh.definition.document import read
 from livewell.refresh.reading import Reading
 from livewell.refresh.registry.apply import apply

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from livewell import Livewell, Settings
+from livewell.apps.market.simulator.data.prices import Market as SimulatedMarket
 from livewell.apps.market.simulator.knobs import Knobs
-from livewell.apps.market.simulator.market import Market as SimulatedMarket
 from livewell.apps.market.simulator.simulator import Simulator
 from livewell.queue.worker.worker import Worker
 from livewell.refresh.definition.document import read_file

@@ -1,7 +1,9 @@
-"""The fake upstream is what the fault plan needs: it misbehaves exactly as told, and its log misses nothing.
+"""The fake upstream is what the fault plan needs: it misbehaves exactly as told, and its log misses
+nothing.
 
-These tests prove the tool, not the product: a fault that does not happen, or a call that is not logged, would make every
-later test pass for nothing. The client is the standard library's; what http.client would smooth over is read raw.
+These tests prove the tool, not the product: a fault that does not happen, or a call that is not
+logged, would make every later test pass for nothing. The client is the standard library's; what
+http.client would smooth over is read raw.
 """
 
 import asyncio
@@ -14,17 +16,17 @@ import zlib
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pytest
 
 from livewell.testing import Behaviour, Call, FakeUpstream, HistoryChecker
 from livewell.testing.call_windows import Overlaps, busiest_window, overlaps
+from livewell.testing.http import Connection, HttpServer, Request
 from livewell.testing.processes import ChildProcess, eventually_async
 from livewell.testing.upstream import BehaviourRefused, UpstreamFailed, call_id, credential_name
 from livewell.testing.upstream.answer import compose
-from livewell.testing.upstream.delivery import Delivery
-from livewell.testing.upstream.request import Request, StampedReader
+from livewell.testing.upstream.delivery import AnswerDelivery
 from livewell.testing.upstream.values import Values
 
 PATIENCE_SECONDS = 20.0
@@ -72,7 +74,9 @@ async def raw(upstream: FakeUpstream, request: bytes, *, bytes_max: int = -1) ->
 
 
 async def ended(upstream: FakeUpstream, count: int) -> list[Call]:
-    """Wait until so many calls have ended: the client may know the answer before the log knows the end."""
+    """Wait until so many calls have ended: the client may know the answer before the log knows the
+    end.
+    """
 
     def calls() -> list[Call]:
         found = [call for call in upstream.log.read() if call.ending is not None]
@@ -107,7 +111,9 @@ async def test_a_batch_is_one_call_with_a_row_per_key(upstream: FakeUpstream) ->
 
 
 async def test_the_log_says_who_called_when_and_what_it_cost(upstream: FakeUpstream) -> None:
-    """Instant, call id, status and bytes; of the credential only a name. Seen to fail with the secret logged as it is."""
+    """Instant, call id, status and bytes; of the credential only a name. Seen to fail with the
+    secret logged as it is.
+    """
     headers = {"Authorization": "Bearer top-secret", "X-Livewell-Call": call_id((12, 901))}
     before = time.monotonic_ns()
     answer = await get(upstream, "/quote?symbol=A", headers)
@@ -185,29 +191,36 @@ async def test_calls_made_in_turn_never_seem_to_overlap(upstream: FakeUpstream) 
     assert overlaps(calls) == Overlaps(1, {})
 
 
-class SlowWriter:
-    """The writer of a server that loses the processor between handing over the last bytes and looking at the clock."""
+class SlowTransport(asyncio.Transport):
+    """The transport of a server that loses the processor between handing over the last bytes and
+    looking at the clock.
+    """
 
     def __init__(self) -> None:
+        super().__init__()
         self.written_ns = 0
-        self.transport = self
 
-    def write(self, _: bytes) -> None:
+    def write(self, _: object) -> None:
         self.written_ns = time.monotonic_ns()
+        time.sleep(0.01)
 
-    async def drain(self) -> None:
-        await asyncio.sleep(0.01)
+    def is_closing(self) -> bool:
+        return False
 
     def get_write_buffer_size(self) -> int:
         return 0
 
 
 async def test_an_answer_ends_before_its_client_can_have_it() -> None:
-    """Later, the client may have called again already. Seen to fail with the end stamped after the last write."""
-    request, writer = Request(time.monotonic_ns(), "GET", "/quote", {"symbol": "A"}), SlowWriter()
-    delivery = Delivery(StampedReader(), cast("asyncio.StreamWriter", writer))
+    """Later, the client may have called again already. Seen to fail with the end stamped after the
+    last write.
+    """
+    request, transport = Request(time.monotonic_ns(), "GET", "/quote", {"symbol": "A"}), SlowTransport()
+    connection = Connection(HttpServer(lambda _, __: None))
+    connection.connection_made(transport)
+    delivery = AnswerDelivery(connection)
     assert await delivery.send(compose(request, Behaviour(), Values()), Behaviour(), 0) == "answered"
-    assert request.at_ns < delivery.ended_ns <= writer.written_ns
+    assert request.at_ns < delivery.ended_ns <= transport.written_ns
 
 
 # ── choosing ──
@@ -371,7 +384,8 @@ async def test_a_kept_alive_connection_is_dropped_after_a_whole_answer(upstream:
 
 
 async def test_a_hanging_call_ends_in_the_log_when_its_client_gives_up(upstream: FakeUpstream) -> None:
-    """Before the head, inside the body, or late: once the client has gone the call is not in flight any more.
+    """Before the head, inside the body, or late: once the client has gone the call is not in flight
+    any more.
 
     Seen to fail with a plain sleep instead of the wait for the client's leave.
     """
@@ -403,7 +417,9 @@ async def test_a_body_drips_as_slowly_as_told(upstream: FakeUpstream) -> None:
 
 
 async def test_what_is_no_request_is_logged_as_such(upstream: FakeUpstream) -> None:
-    """A key with a line break in it, a head without end: answered 400, counted, and the connection closed."""
+    """A key with a line break in it, a head without end: answered 400, counted, and the connection
+    closed.
+    """
     for request in (
         b"GET /quote?symbol=A\r\nX-Evil: 1 HTTP/1.1\r\n\r\n",
         b"GET /quote?symbol=A B HTTP/1.1\r\n\r\n",
@@ -426,7 +442,9 @@ async def test_a_call_is_in_the_log_before_the_first_byte_of_its_answer(upstream
 
 
 async def test_a_killed_upstream_comes_back_on_its_port_and_repeats_no_version(upstream: FakeUpstream) -> None:
-    """The log goes on: numbers and versions rise, and the call it died over is marked. Seen to fail without the restore."""
+    """The log goes on: numbers and versions rise, and the call it died over is marked. Seen to fail
+    without the restore.
+    """
     await get(upstream, "/quote?symbol=A")
     await upstream.behave(fault="hang")
     hanging = asyncio.create_task(get(upstream, "/quote?symbol=A"))
@@ -485,7 +503,8 @@ while True:
 
 
 async def test_no_call_of_a_client_that_was_killed_is_missing(upstream: FakeUpstream) -> None:
-    """What the client saw answered is in the log, at most one call more, and the checker agrees with both histories.
+    """What the client saw answered is in the log, at most one call more, and the checker agrees
+    with both histories.
 
     Seen to fail with every fortieth call left out of the log.
     """

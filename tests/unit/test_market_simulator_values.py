@@ -8,13 +8,13 @@ import orjson
 import pytest
 
 from livewell.apps.market.simulator import ACCOUNT_WALLS, FAMILIES, FAULTS, STOPPING, Knobs, hostile
-from livewell.apps.market.simulator.dataset import DATASETS, PATHS, rows_of
-from livewell.apps.market.simulator.dealer import Dealer
-from livewell.apps.market.simulator.fault import FaultRefused
+from livewell.apps.market.simulator.data.dataset import DATASETS, PATHS, rows_of
+from livewell.apps.market.simulator.data.prices import Market
+from livewell.apps.market.simulator.data.trading_day import last_close, newest_session, session
 from livewell.apps.market.simulator.knobs import KnobsRefused
-from livewell.apps.market.simulator.limit import Bandwidth, CallWindow
-from livewell.apps.market.simulator.market import Market
-from livewell.apps.market.simulator.session import last_close, newest_session, session
+from livewell.apps.market.simulator.policy.fault_deck import FaultDeck
+from livewell.apps.market.simulator.policy.faults import FaultRefused
+from livewell.apps.market.simulator.policy.limits import Bandwidth, CallWindow
 
 NOON = 1_763_139_600  # Friday 2025-11-14, 12:00 in New York
 HEAD = "date symbol reportedCurrency cik filingDate acceptedDate fiscalYear period"
@@ -124,11 +124,11 @@ def test_the_exchange_opens_and_closes_in_new_york() -> None:
 def test_hostile_fires_every_family_ten_times_in_three_hundred_calls() -> None:
     """Dealt, not diced: true for every seed, with calls of all kinds mixed."""
     for seed in random.sample(range(10**6), 30):
-        dealer, fired = Dealer(hostile(), seed), Counter[str]()
+        deck, fired = FaultDeck(hostile(), seed), Counter[str]()
         draw = random.Random(seed)
         for _ in range(300):
             has = ("time",) if draw.random() < 0.1 else ("number",) if draw.random() < 0.2 else ("time", "number")
-            fault = dealer.deal(has)
+            fault = deck.deal(has)
             assert fault is None or not fault.needs or fault.needs in has
             fired[fault.family if fault else "ok"] += 1
         assert min(fired[family] for family in FAMILIES) >= 10, f"seed {seed}: {fired}"
@@ -137,16 +137,16 @@ def test_hostile_fires_every_family_ten_times_in_three_hundred_calls() -> None:
 
 def test_the_members_of_a_family_take_turns() -> None:
     """Six kinds of Retry-After are six kinds, not one six times."""
-    dealer = Dealer({"rate_wall": 0.5}, seed=1)
-    dealt = [fault.name for _ in range(60) if (fault := dealer.deal(("time", "number")))]
+    deck = FaultDeck({"rate_wall": 0.5}, seed=1)
+    dealt = [fault.name for _ in range(60) if (fault := deck.deal(("time", "number")))]
     assert Counter(dealt[:24]) == {fault.name: 4 for fault in FAMILIES["rate_wall"]}
 
 
 def test_faults_that_stop_a_client_can_be_left_out() -> None:
     """The rest of the family takes their turns, and the family's share stays."""
     shares = hostile(without=ACCOUNT_WALLS)
-    dealer = Dealer(shares, seed=1, never=STOPPING)
-    fired = Counter(fault.name for _ in range(300) if (fault := dealer.deal(("time", "number"))))
+    deck = FaultDeck(shares, seed=1, never=STOPPING)
+    fired = Counter(fault.name for _ in range(300) if (fault := deck.deal(("time", "number"))))
     assert not set(fired) & set(STOPPING)
     assert min(sum(fired[fault.name] for fault in FAMILIES[family]) for family in shares) >= 10
 

@@ -1,6 +1,7 @@
-"""Complete small products on the capabilities below.
+"""Complete small products on the capabilities below. They import nothing of each other.
 
-market/   a market of Financial Modeling Prep: its types, a simulator, the demo
+market/   Financial Modeling Prep: its types, a simulator of it, and the demo of `livewell demo`
 tour/     the queue alone: thousands of jobs, two workers, one of them killed
-plain.py  the app without tasks: it only refreshes
+plain.py  the app without tasks: workers run it when no app is named
+kit/      what demos share
 """

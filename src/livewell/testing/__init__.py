@@ -1,7 +1,9 @@
 """The test kit: for your own tasks, and for ours.
 
-A database per test, a clock you move, a worker that runs in your test (plugin, inline); and what the fault tests use: a TCP proxy that breaks connections, child
-processes that are killed and frozen, a pooler, an append-only log that counts from outside, a fake upstream that misbehaves on demand, and the checkers of its log.
+A database per test, a clock you move, a worker that runs in your test (plugin, inline); and what
+the fault tests use: a TCP proxy that breaks connections, child processes that are killed and
+frozen, a pooler, an append-only log that counts from outside, a fake upstream that misbehaves on
+demand, and the checkers of its log.
 """
 
 from livewell.testing.checker import HistoryChecker

@@ -1,10 +1,12 @@
-"""Count calls from outside: was a limit kept, over every window there is, and how much of it was used?
+"""Count calls from outside: was a limit kept, over every window there is, and how much of it was
+used?
 
-A window is half-open, [start, start + length): two calls exactly one length apart do not share one. Some fullest window
-starts at a call (move any window to the right up to its first call: it loses none), so looking at those is looking at
-all. A call is in flight over [at_ns, ended_ns), for at least one nanosecond; one that has not ended is still in flight.
-Both instants lie inside the time that the caller waited (one that its client gave up ends when the server notices), so
-an overlap of answered calls that is found here did happen.
+A window is half-open, [start, start + length): two calls exactly one length apart do not share one.
+Some fullest window starts at a call (move any window to the right up to its first call: it loses
+none), so looking at those is looking at all. A call is in flight over [at_ns, ended_ns), for at
+least one nanosecond; one that has not ended is still in flight. Both instants lie inside the time
+that the caller waited (one that its client gave up ends when the server notices), so an overlap of
+answered calls that is found here did happen.
 """
 
 from collections import defaultdict
@@ -20,7 +22,9 @@ NS_PER_SECOND = 1_000_000_000
 
 
 class Window(NamedTuple):
-    """How many calls the fullest window holds, and where the first such window starts (0 when there is no call)."""
+    """How many calls the fullest window holds, and where the first such window starts (0 when there
+    is no call).
+    """
 
     calls: int
     start_ns: int
@@ -64,10 +68,12 @@ def overlaps(calls: Iterable[Call]) -> Overlaps:
 
 
 def use(calls: Iterable[Call], limit: int, window_seconds: float) -> float:
-    """Give the share of the limit that was used between the first and the last call: 1.0 is a call every window/limit.
+    """Give the share of the limit that was used between the first and the last call: 1.0 is a call
+    every window/limit.
 
-    A figure about waste, not a judge: a legal burst at either end takes it above 1 on a short log (busiest_window
-    judges). Fewer than two calls, or all at one instant, use 0: there is no time between them.
+    A figure about waste, not a judge: a legal burst at either end takes it above 1 on a short log
+    (busiest_window judges). Fewer than two calls, or all at one instant, use 0: there is no time
+    between them.
     """
     length_ns = _length_ns(window_seconds)
     instants = [call.at_ns for call in calls]

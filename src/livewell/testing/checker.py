@@ -1,7 +1,7 @@
 """Compare the upstream's own log with what the database says, and tell the differences in words.
 
-The rows come from the test's own queries, as plain values: the checker knows no table, and asserts nothing. An empty
-list means that the two histories agree.
+The rows come from the test's own queries, as plain values: the checker knows no table, and asserts
+nothing. An empty list means that the two histories agree.
 
     violations = HistoryChecker(upstream.log.read()).check_calls(finished, dead=dead)
     assert violations == []
@@ -35,10 +35,12 @@ class HistoryChecker:
         running: Iterable[Claim] = (),
         calls_per_claim_max: int = 1,
     ) -> list[str]:
-        """Compare with the (job id, fence) of every job that succeeded, is a dead letter, or is still claimed.
+        """Compare with the (job id, fence) of every job that succeeded, is a dead letter, or is
+        still claimed.
 
-        A call with an older fence of a known job is an earlier attempt, which the database need not remember. Several
-        calls of one claim are a request sent twice, unless the task makes several.
+        A call with an older fence of a known job is an earlier attempt, which the database need not
+        remember. Several calls of one claim are a request sent twice, unless the task makes
+        several.
         """
         by_claim: dict[Claim, list[Call]] = defaultdict(list)
         for call in self.calls:
@@ -68,7 +70,9 @@ class HistoryChecker:
         ]
 
     def check_usage(self, booked_units: Mapping[str, int], *, unit: Unit = "calls", slack_units: int = 0) -> list[str]:
-        """Compare the units booked per credential (as the log names it) with the log; both ways, within the slack."""
+        """Compare the units booked per credential (as the log names it) with the log; both ways,
+        within the slack.
+        """
         seen: Counter[str] = Counter()
         for call in self.calls:
             seen[call.credential] += 1 if unit == "calls" else getattr(call, unit)
@@ -106,7 +110,9 @@ class HistoryChecker:
         ]
 
     def check_versions(self, stored: Mapping[str, int]) -> list[str]:
-        """Look for stored versions that the upstream never sent for that key: another key's, or half of an answer's."""
+        """Look for stored versions that the upstream never sent for that key: another key's, or
+        half of an answer's.
+        """
         sent: dict[str, set[int]] = defaultdict(set)
         for call in self.calls:
             # Of a call that was killed or is open nobody knows how much the client got.

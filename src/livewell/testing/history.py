@@ -1,10 +1,12 @@
-"""What really happened, written down outside the product: the oracle of a fault test is never our own tables.
+"""What really happened, written down outside the product: the oracle of a fault test is never our
+own tables.
 
-A job handler, a fake upstream or a reader appends one line per event to a file; the test reads the file after the
-storm and compares it with the database.
+A job handler, a fake upstream or a reader appends one line per event to a file; the test reads the
+file after the storm and compares it with the database.
 
-On disk a line is RS, text, LF (the framing of RFC 7464). One O_APPEND write keeps writers apart, but SIGKILL can stop a
-write between two pages of the file: without RS the torn start would be glued to the next writer's line and spoil both.
+On disk a line is RS, text, LF (the framing of RFC 7464). One O_APPEND write keeps writers apart,
+but SIGKILL can stop a write between two pages of the file: without RS the torn start would be glued
+to the next writer's line and spoil both.
 """
 
 import math
@@ -22,7 +24,9 @@ START = "\x1e"
 
 @dataclass(frozen=True, slots=True)
 class AppendLog:
-    """A file that any number of processes append lines to; a line whose writer was killed over it was never written."""
+    """A file that any number of processes append lines to; a line whose writer was killed over it
+    was never written.
+    """
 
     path: Path
 
@@ -49,7 +53,8 @@ class AppendLog:
             data = self.path.read_bytes()
         except FileNotFoundError:
             return []
-        # What stands before the last RS of a line is the torn start of another; it may end inside a character.
+        # What stands before the last RS of a line is the torn start of another; it may end inside a
+        # character.
         return [line.rpartition(START.encode())[2].decode() for line in data.split(b"\n")[:-1]]
 
     def counts(self) -> Counter[str]:
@@ -58,7 +63,9 @@ class AppendLog:
 
 
 def percentile(values: Iterable[float], p: float) -> float:
-    """Give the smallest value that p percent of the values do not exceed (nearest rank: always one we measured)."""
+    """Give the smallest value that p percent of the values do not exceed (nearest rank: always one
+    we measured).
+    """
     ranked = sorted(values)
     if not ranked or not 0 <= p <= 100:
         msg = f"percentile({p}) of {len(ranked)} values: there must be a value, and p must be between 0 and 100"

@@ -1,4 +1,5 @@
-"""Run jobs inside the test: no processes, no waiting, the same SQL and the same rules as the real worker.
+"""Run jobs inside the test: no processes, no waiting, the same SQL and the same rules as the real
+worker.
 
 async with app: …
 await welcome.enqueue(user_id=7)
@@ -68,7 +69,9 @@ class InlineWorker:
         return [Claimed(*row[1:]) for row in rows if row[0] == "claimed"]
 
     async def _claim_call(self) -> list[Job]:
-        """The jobs of the next call: from an ordinary queue one job, from a limited one what may share a call."""
+        """The jobs of the next call: from an ordinary queue one job, from a limited one what may
+        share a call.
+        """
         claimed = await self.claim(1)
         if claimed:
             return [Job(claimed[0], self._worker, self._app.database)]

@@ -1,7 +1,9 @@
-"""PgBouncer in transaction mode before a database, for proving that we hold nothing in a session (T7, F-B13).
+"""PgBouncer in transaction mode before a database, for proving that we hold nothing in a session
+(T7, F-B13).
 
-The clients' user names are ignored and every server connection logs in as the DSN's user (auth_type = any), so nothing
-is asked of the server but its DSN, and one pooler serves every database of that server.
+The clients' user names are ignored and every server connection logs in as the DSN's user (auth_type
+= any), so nothing is asked of the server but its DSN, and one pooler serves every database of that
+server.
 """
 
 import os
@@ -35,7 +37,9 @@ def find_pgbouncer() -> Path | None:
 
 
 def ensure_pgbouncer() -> Path:
-    """Give the binary, or raise PoolerUnavailable with the command that installs it; nothing is installed from here."""
+    """Give the binary, or raise PoolerUnavailable with the command that installs it; nothing is
+    installed from here.
+    """
     found = find_pgbouncer()
     if found is None:
         msg = (
@@ -57,11 +61,12 @@ class _Server:
 
 
 class PgBouncer:
-    """A pooler before the server of a DSN (URL or key=value): `with PgBouncer(dsn) as pooler: connect(pooler.dsn)`.
+    """A pooler before the server of a DSN (URL or key=value): `with PgBouncer(dsn) as pooler:
+    connect(pooler.dsn)`.
 
-    pool_size is the number of server connections per database: with 1, every client shares the same one. settings are
-    added to the [pgbouncer] section. When we are root it runs as account (PgBouncer refuses root), by default postgres
-    where there is one, else nobody.
+    pool_size is the number of server connections per database: with 1, every client shares the same
+    one. settings are added to the [pgbouncer] section. When we are root it runs as account
+    (PgBouncer refuses root), by default postgres where there is one, else nobody.
     """
 
     def __init__(
@@ -152,7 +157,8 @@ class PgBouncer:
         server = self._server
         fields = {"host": server.host, "port": str(server.port), "user": server.user, "password": server.password}
         target = " ".join(f"{key}={_quoted(value)}" for key, value in fields.items() if value is not None)
-        # stderr is the log (ChildProcess keeps it); no unix socket, so that two poolers never meet in /tmp.
+        # stderr is the log (ChildProcess keeps it); no unix socket, so that two poolers never meet
+        # in /tmp.
         own = {"listen_addr": "127.0.0.1", "listen_port": str(port), "unix_socket_dir": "", **self._settings}
         settings = "\n".join(f"{key} = {value}" for key, value in own.items())
         return f"[databases]\n* = {target}\n\n[pgbouncer]\n{settings}\n"

@@ -1,12 +1,14 @@
-"""Real processes for fault tests: start one, wait for what it says, kill it, freeze it, and be sure that it dies.
+"""Real processes for fault tests: start one, wait for what it says, kill it, freeze it, and be sure
+that it dies.
 
     started ──freeze──▶ stopped ──thaw──▶ started
        │                   └──kill──┐
        ├──kill, terminate, interrupt, or of itself──▶ ended ──close──▶ reaped, with what is left of its process group
 
-An ended child stays a zombie until close(): so long the kernel cannot give its number to anyone else, and no signal of
-ours can hit a stranger. The block is not trusted alone: a shell waits at the other end of a pipe that only we hold, and
-kills the child (and its group) when we vanish without leaving the block. Needs os.waitid (Linux; macOS from Python 3.13).
+An ended child stays a zombie until close(): so long the kernel cannot give its number to anyone
+else, and no signal of ours can hit a stranger. The block is not trusted alone: a shell waits at the
+other end of a pipe that only we hold, and kills the child (and its group) when we vanish without
+leaving the block. Needs os.waitid (Linux; macOS from Python 3.13).
 """
 
 import asyncio
@@ -33,13 +35,16 @@ Stream = Literal["stdout", "stderr"]
 
 LINE_BYTES_MAX = 65_536
 TAIL_LINES = 30
-# Reads until our end of the pipe closes, then kills: POSIX sh, 1 ms to start, and no file descriptor of the child's.
+# Reads until our end of the pipe closes, then kills: POSIX sh, 1 ms to start, and no file
+# descriptor of the child's.
 WATCHDOG = ["/bin/sh", "-c", 'read -r _; kill -s KILL -- "$1"', "livewell-watchdog"]
 DRAIN_SECONDS_MAX = 2.0  # a grandchild may hold the pipes open for ever; we do not wait for it
 
 
 class ChildFailed(LivewellError):
-    """The child ended, or did not say or do in time what was waited for; the message carries its last lines."""
+    """The child ended, or did not say or do in time what was waited for; the message carries its
+    last lines.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +56,13 @@ class OutputLine:
 
 
 class ChildProcess:
-    """A child of ours, from start to certain death: `with ChildProcess(["-m", "livewell", "work"]) as child:`.
+    """A child of ours, from start to certain death: `with ChildProcess(["-m", "livewell", "work"])
+    as child:`.
 
-    arguments follow the program, which is this Python unless said otherwise. env is added to our own environment. With
-    new_session (the default) the child leads a process group of its own, and close() kills the whole group. user runs
-    it as another account (root only). Of its output the last lines_max lines are kept.
+    arguments follow the program, which is this Python unless said otherwise. env is added to our
+    own environment. With new_session (the default) the child leads a process group of its own, and
+    close() kills the whole group. user runs it as another account (root only). Of its output the
+    last lines_max lines are kept.
     """
 
     def __init__(
@@ -126,7 +133,9 @@ class ChildProcess:
         return self
 
     def close(self) -> None:
-        """Kill what still lives of the child and its process group, and reap it. Safe to call twice."""
+        """Kill what still lives of the child and its process group, and reap it. Safe to call
+        twice.
+        """
         popen = self._popen
         if popen is None or self._reaped:
             return
@@ -303,7 +312,9 @@ class ChildProcess:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Give a port that was free a moment ago; whoever takes it should do so soon and try again if beaten."""
+    """Give a port that was free a moment ago; whoever takes it should do so soon and try again if
+    beaten.
+    """
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as sock:
         sock.bind((host, 0))
         port: int = sock.getsockname()[1]
@@ -313,7 +324,9 @@ def free_port(host: str = "127.0.0.1") -> int:
 def eventually(
     predicate: Callable[[], T], timeout: float = 10.0, interval: float = 0.02, *, what: str | None = None
 ) -> T:
-    """Ask again and again until the answer is truthy, and return it; only for what no event announces."""
+    """Ask again and again until the answer is truthy, and return it; only for what no event
+    announces.
+    """
     deadline = time.monotonic() + timeout
     while True:
         answer = predicate()
@@ -336,7 +349,9 @@ async def eventually_async(
 async def eventually_async(
     predicate: Callable[[], Any], timeout: float = 10.0, interval: float = 0.02, *, what: str | None = None
 ) -> Any:
-    """Ask like eventually, without holding up the loop; the predicate may be a coroutine function, and may hang."""
+    """Ask like eventually, without holding up the loop; the predicate may be a coroutine function,
+    and may hang.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
     answer: object = "no answer yet"

@@ -1,4 +1,5 @@
-"""A client of server-sent events for tests and measurements: one socket, nothing hidden, and it can be told not to read.
+"""A client of server-sent events for tests and measurements: one socket, nothing hidden, and it can
+be told not to read.
 
 connecting ──headers──▶ open ──event──▶ open ──end of the answer, or of the connection──▶ ended
 """
@@ -49,7 +50,9 @@ class EventStream(asyncio.Protocol):
         receive_bytes: int | None = None,
         reads: bool = True,
     ) -> Self:
-        """Connect and send the request; with reads, wait for the answer to begin. receive_bytes: what the kernel may keep for us."""
+        """Connect and send the request; with reads, wait for the answer to begin. receive_bytes:
+        what the kernel may keep for us.
+        """
         parts = urlsplit(base)
         host, port = parts.hostname or "", parts.port or 80
         end = socket.socket()
@@ -124,7 +127,7 @@ class EventStream(asyncio.Protocol):
             except EOFError:
                 return
 
-    # -- the connection ----------------------------------------------------------------------------------------------
+    # ── the connection ──
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is there."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 
-from livewell.apps.market.simulator.judge import calls
+from livewell.apps.market.simulator.oracle.judge import calls
 from livewell.errors import InvalidOption
 from livewell.testing.call_windows import busiest_window
 from tests.faults.refresh_fleet import RefreshFleet, open_refresh_fleet

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from livewell.apps.market.simulator.knobs import Knobs
-from livewell.apps.market.simulator.log import read_events
+from livewell.apps.market.simulator.oracle.log import read_events
 from tests.faults.fleet import Worker
 from tests.faults.refresh_fleet import RefreshFleet, open_refresh_fleet
 from tests.faults.scenario import Findings, Scale, Scenario

@@ -18,8 +18,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from livewell.testing import Behaviour, Call, HistoryChecker
+from livewell.testing.http import Request
 from livewell.testing.upstream.answer import compose
-from livewell.testing.upstream.request import Request
 from livewell.testing.upstream.values import Values
 from tests.faults.fleet import Worker
 from tests.faults.limited_fleet import LimitedFleet, open_limited_fleet

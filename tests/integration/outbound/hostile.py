@@ -1,10 +1,13 @@
-"""A server that does what no HTTP library would: raw bytes, on time or never, and a log of what it was asked."""
+"""A server that does what no HTTP library would: raw bytes, on time or never, and a log of what it
+was asked.
+"""
 
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Self
 
+from livewell.testing.http import Connection, HttpServer, Request
 from livewell.testing.processes import eventually_async
 
 Serve = Callable[["Visit"], Awaitable[None]]
@@ -13,86 +16,86 @@ Serve = Callable[["Visit"], Awaitable[None]]
 class Visit:
     """One connection of a client."""
 
-    def __init__(self, server: "HostileServer", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, server: "HostileServer", connection: Connection) -> None:
         self._server = server
-        self._reader = reader
-        self._writer = writer
+        self._connection = connection
 
     async def request(self) -> bytes:
         """Read the next request and write it down; empty when the client has left."""
-        try:
-            head = await self._reader.readuntil(b"\r\n\r\n")
-        except (asyncio.IncompleteReadError, OSError):
+        request = await self._connection.next_request()
+        if request is None:
             return b""
+        head = request.head.encode("latin-1") + b"\r\n\r\n"
         self._server.requests.append(head)
         return head
 
     async def send(self, *pieces: bytes, pause_seconds: float = 0.0) -> None:
         """Send bytes as they are."""
         for piece in pieces:
-            self._writer.write(piece)
-            await self._writer.drain()
+            await self._connection.send(piece)
             if pause_seconds:
                 await asyncio.sleep(pause_seconds)
 
     async def gone(self) -> None:
         """Wait until the client has left."""
-        try:
-            await self._reader.read()
-        except OSError:
-            return
+        await self._connection.gone()
 
     def reset(self) -> None:
         """End with RST."""
-        self._writer.transport.abort()
+        self._connection.reset()
 
 
 class HostileServer:
-    """`async with HostileServer(serve) as server:` ... server.url, server.requests, server.connections."""
+    """`async with HostileServer(serve) as server:` ... server.url, server.requests,
+    server.connections.
+    """
 
     def __init__(self, serve: Serve, *, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[bytes] = []
-        self.connections = 0
-        self.port = 0
         self.sent = asyncio.Event()  # for a script to set
         self._closed = 0
         self._serve = serve
-        self._tls = tls
+        self._http = HttpServer(_never, greet=self._greet, tls=tls, head_bytes_max=65_536)
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
-        self.port = self._server.sockets[0].getsockname()[1]
-        self._tasks: set[asyncio.Task[None]] = set()
+        await self._http.listen()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._http.stop()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._http.port
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}"
+        return self._http.url
+
+    @property
+    def connections(self) -> int:
+        """How many there were."""
+        return self._http.accepted
 
     async def closed(self, count: int) -> None:
         """Wait until so many connections were closed on our side."""
         await eventually_async(lambda: self._closed >= count, interval=0.0)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        task = asyncio.current_task()
-        if task is not None:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+    def _greet(self, connection: Connection) -> None:
+        connection.run(self._visit(connection))
+
+    async def _visit(self, connection: Connection) -> None:
         try:
-            await self._serve(Visit(self, reader, writer))
-        except (OSError, asyncio.CancelledError):
-            return  # the client has left, or the test is over: what was done is in the log
-        finally:
-            writer.close()
+            await self._serve(Visit(self, connection))
+        finally:  # also when the client has left, or the test is over: what was done is in the log
+            connection.close()
             self._closed += 1
+
+
+def _never(_: Connection, __: Request) -> None:
+    """A script runs as long as its connection, and reads the requests itself."""
 
 
 def answering(*pieces: bytes, pause_seconds: float = 0.0, hold: bool = False) -> Serve:

@@ -22,7 +22,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from livewell.apps.market.simulator.log import read_events
+from livewell.apps.market.simulator.oracle.log import read_events
 from livewell.db.scratch import TestClock
 from livewell.refresh.reading import Reading
 from livewell.testing.processes import eventually_async

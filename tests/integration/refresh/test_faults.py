@@ -11,7 +11,7 @@ import os
 import pytest
 
 from livewell.apps.market.simulator import credential_name
-from livewell.apps.market.simulator.log import read_events
+from livewell.apps.market.simulator.oracle.log import read_events
 from tests.support.market import CREDENTIAL, Market
 
 REASONS = {

@@ -7,7 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
-from livewell.apps.market.simulator.log import read_events
+from livewell.apps.market.simulator.oracle.log import read_events
 from livewell.errors import InvalidOption, UnknownType
 from livewell.refresh.reading import Reading
 from livewell.testing.processes import eventually_async

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from livewell.apps.market import type_files
-from livewell.apps.market.simulator.log import read_events
+from livewell.apps.market.simulator.oracle.log import read_events
 from tests.support.market import Market
 
 END_OF_DAY = next(path for path in type_files() if path.stem == "end_of_day").read_text()

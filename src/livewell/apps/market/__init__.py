@@ -1,4 +1,9 @@
-"""The market app: Financial Modeling Prep out of the box (R27), and a simulator of it. types/ holds its upstream and its types as files."""
+"""The market app: Financial Modeling Prep (R27).
+
+types/       its upstream and its data types, as files that `livewell types apply` reads
+simulator/   FMP as a process of its own, with faults, limits and a log that proves what was served
+demo/        `livewell demo`
+"""
 
 from pathlib import Path
 

@@ -1,7 +1,8 @@
-"""The tour: thousands of jobs, two workers, one of them killed half-way, and an honest count at the end.
+"""The tour: thousands of jobs, two workers, one of them killed half-way, and an honest count at the
+end.
 
 tasks       the one task, and the file that counts runs from outside
-processes   the worker processes, and their certain end
+workers     the two worker processes, and their certain end
 ledger      what the tour asks the database, and how it cleans up
 tour        the steps, in order
 narration   how they are told

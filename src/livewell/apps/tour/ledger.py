@@ -1,6 +1,7 @@
 """What the tour asks the database, and how it leaves it as it was.
 
-The effect table has no unique constraint, on purpose: a doubled effect must be able to happen, or counting none would prove nothing.
+The effect table has no unique constraint, on purpose: a doubled effect must be able to happen, or
+counting none would prove nothing.
 """
 
 from __future__ import annotations

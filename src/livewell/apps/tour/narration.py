@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
+
+from livewell.apps.kit.terminal import fit, print_plain, print_styled
 
 _LINES_PER_BAR = 4
 
@@ -41,8 +43,7 @@ class Narrator:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._step = 0
-        if not console.is_terminal:
-            console.width = 100
+        fit(console, width=100)
 
     def title(self, text: str, what: str) -> None:
         """The headline."""
@@ -62,7 +63,7 @@ class Narrator:
         if why:
             said.append(f"\n{why}", style="dim")
         grid.add_row(str(self._step), heading, said)
-        self._print(grid)
+        print_plain(self._console, grid)
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
@@ -75,23 +76,13 @@ class Narrator:
 
     def end(self, text: str, why: str, *, good: bool) -> None:
         """The last words."""
-        self._console.print()
-        self._print(Text(text, style="bold green" if good else "bold red"))
-        self._print(Text(why, style="dim"))
-        self._console.print()
-
-    def _print(self, what: RenderableType) -> None:
-        """A file or a pipe gets no padding."""
-        if self._console.is_terminal:
-            self._console.print(what)
-            return
-        with self._console.capture() as captured:
-            self._console.print(what)
-        self._console.print(Text("\n".join(line.rstrip() for line in captured.get().splitlines())))
+        print_styled(self._console, [(text, "bold green" if good else "bold red"), (why, "dim"), ("", "")])
 
     @contextmanager
     def bar(self, total: int, *, stays: bool) -> Iterator[Bar]:
-        """A bar below whatever is told meanwhile; one that does not stay is not worth a line without a terminal."""
+        """A bar below whatever is told meanwhile; one that does not stay is not worth a line
+        without a terminal.
+        """
         progress = Progress(
             TextColumn("   "),
             BarColumn(bar_width=30, complete_style="cyan", finished_style="green"),

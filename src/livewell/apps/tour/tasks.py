@@ -1,4 +1,6 @@
-"""The tour's one task. Its run is counted in a file, outside the database; its effect is committed together with its end."""
+"""The tour's one task. Its run is counted in a file, outside the database; its effect is committed
+together with its end.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from livewell.queue.job import Job
 QUEUE = "tour"
 RUNS_FILE = "TOUR_RUNS_FILE"  # not LIVEWELL_…: those are settings
 
-# A power of two, so no record lies across two pages: kill -9 can end a write only between pages, and thus leaves no half record.
+# A power of two, so no record lies across two pages: kill -9 can end a write only between pages,
+# and thus leaves no half record.
 _RECORD_BYTES = 16
 
 app = Livewell()

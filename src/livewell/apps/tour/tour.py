@@ -2,14 +2,13 @@
 
     Postgres ──▶ schema ──▶ enqueue ──▶ two workers ──half-way──▶ kill -9 ──lease over──▶ recovered ──▶ count
 
-Whatever happens on the way, Ctrl-C included, it ends its workers, removes its rows, and stops the server if it has started it.
+Whatever happens on the way, Ctrl-C included, it ends its workers, removes its rows, and stops the
+server if it has started it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,16 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from livewell.app import Livewell
+from livewell.apps.kit.processes import LEASE_SECONDS, LivewellProcess, log_folder, short_lease
 from livewell.apps.tour.ledger import Ledger, Snapshot
 from livewell.apps.tour.narration import Bar, Narrator
-from livewell.apps.tour.processes import WorkerProcess, two_workers
 from livewell.apps.tour.tasks import QUEUE, RUNS_FILE, app, count_runs, visit
+from livewell.apps.tour.workers import two_workers
 from livewell.db import embedded, migrate
 from livewell.errors import LivewellError
 from livewell.settings import Settings
 from livewell.telemetry.redact import mask_url
 
-LEASE_SECONDS = 2
 _TARGET = "livewell.apps.tour.tasks:app"
 _BATCH = 1000
 _START_SECONDS = 60.0
@@ -64,7 +63,7 @@ async def tour(settings: Settings, jobs: int, narrator: Narrator) -> Tally:
         await _schema(settings, address, narrator)
         opened = await stack.enter_async_context(_opened(address))
         ledger = await stack.enter_async_context(_prepared(opened))
-        folder = await stack.enter_async_context(_folder())
+        folder = await stack.enter_async_context(log_folder("livewell-tour-"))
         await _enqueue(opened, jobs, narrator)
         workers = await stack.enter_async_context(
             two_workers(_TARGET, queue=QUEUE, folder=folder, env=_environment(address, folder / "runs"))
@@ -91,7 +90,9 @@ async def tour(settings: Settings, jobs: int, narrator: Narrator) -> Tally:
 
 @asynccontextmanager
 async def _database(settings: Settings, narrator: Narrator) -> AsyncIterator[str]:
-    """The configured server; or the embedded one, which is stopped afterwards if it was not running before."""
+    """The configured server; or the embedded one, which is stopped afterwards if it was not running
+    before.
+    """
     if settings.database_url is not None:
         address = settings.database_url.get_secret_value()
         narrator.step("Postgres", f"DATABASE_URL is set, so that server it is: {mask_url(address)}")
@@ -157,27 +158,8 @@ async def _wait_for_others(ledger: Ledger) -> None:
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-@asynccontextmanager
-async def _folder() -> AsyncIterator[Path]:
-    """For the file of runs and the workers' logs."""
-    folder = Path(tempfile.mkdtemp(prefix="livewell-tour-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _environment(address: str, runs: Path) -> dict[str, str]:
-    """A short lease, so that nobody waits 45 seconds for a demonstration; and all that must shrink with it."""
-    return {
-        "LIVEWELL_DATABASE_URL": address,
-        "LIVEWELL_LEASE_SECONDS": str(LEASE_SECONDS),
-        "LIVEWELL_HEARTBEAT_SECONDS": "0.3",
-        "LIVEWELL_MAINTAIN_SECONDS": "0.2",
-        "LIVEWELL_POLL_SECONDS": "0.2",
-        "LIVEWELL_GRACE_SECONDS": "3",
-        RUNS_FILE: str(runs),
-    }
+    return {**short_lease(address, grace_seconds=3), RUNS_FILE: str(runs)}
 
 
 async def _enqueue(opened: Livewell, jobs: int, narrator: Narrator) -> None:
@@ -209,10 +191,10 @@ def _tell(tally: Tally, narrator: Narrator) -> None:
 class _Work:
     """Steps 4 to 6: the workers at work, the kill, the recovery."""
 
-    def __init__(self, ledger: Ledger, workers: list[WorkerProcess], narrator: Narrator, jobs: int) -> None:
+    def __init__(self, ledger: Ledger, workers: list[LivewellProcess], narrator: Narrator, jobs: int) -> None:
         self._ledger = ledger
         self._workers = workers
-        self._victim: WorkerProcess | None = None
+        self._victim: LivewellProcess | None = None
         self._narrator = narrator
         self._jobs = jobs
         self._dead: list[int] = []
@@ -237,7 +219,9 @@ class _Work:
         await opened.admin.pause(QUEUE, paused=False)
 
     async def watch(self) -> tuple[int, float | None]:
-        """Until no job is left, or for too long; answers how many jobs the victim held, and how long until others had them."""
+        """Until no job is left, or for too long; answers how many jobs the victim held, and how
+        long until others had them.
+        """
         give_up = time.monotonic() + 60 + self._jobs / 50
         with self._narrator.bar(self._jobs, stays=True) as bar:
             while time.monotonic() < give_up:
@@ -289,5 +273,5 @@ class _Work:
         )
 
 
-def _called(worker: WorkerProcess) -> str:
+def _called(worker: LivewellProcess) -> str:
     return f"{worker.name} (pid {worker.pid})"

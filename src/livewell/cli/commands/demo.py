@@ -15,7 +15,7 @@ from livewell.cli.terminal import console, has_reader
 
 if TYPE_CHECKING:
     from livewell.apps.market.demo.site import Door
-    from livewell.apps.market.demo.tally import Tally
+    from livewell.apps.market.demo.totals import Totals
     from livewell.db import Database
     from livewell.settings import Settings
 
@@ -109,21 +109,21 @@ def _market(
 ) -> bool:
     import logging  # noqa: PLC0415 - here only
 
-    from livewell.apps.market.demo.market import market  # noqa: PLC0415 - heavy
+    from livewell.apps.market.demo.run import run  # noqa: PLC0415 - heavy
     from livewell.apps.market.demo.screen import Screen  # noqa: PLC0415 - heavy
 
     if settings.log_level == "info":
         for handler in logging.getLogger().handlers:
             handler.setLevel(logging.CRITICAL)  # what dies and comes back is told by the demo itself
     screen = Screen(console(err=as_json))
-    playing = market(settings, screen, door, seconds=seconds, faults=faults, seed=seed, port=port)
-    tally = asyncio.run(_interruptible(playing))
-    if tally is None:
+    playing = run(settings, screen, door, seconds=seconds, faults=faults, seed=seed, port=port)
+    totals = asyncio.run(_interruptible(playing))
+    if totals is None:
         return True
-    screen.end(_last_words(tally))
+    screen.end(_last_words(totals))
     if as_json:
-        print_json(tally.as_json())
-    return tally.good
+        print_json(totals.as_json())
+    return totals.good
 
 
 def _door(*, print_link: bool) -> Door:
@@ -141,22 +141,22 @@ def _door(*, print_link: bool) -> Door:
     return Door(link, key)
 
 
-def _last_words(tally: Tally) -> list[tuple[str, str]]:
-    style = "bold green" if tally.good else "bold red"
+def _last_words(totals: Totals) -> list[tuple[str, str]]:
+    style = "bold green" if totals.good else "bold red"
     lines = [
         (
-            f"{tally.wrong_values_stored} wrong values stored, {tally.calls_above_limit} calls above the limit, {tally.false_verdicts} false verdicts",
+            f"{totals.wrong_values_stored} wrong values stored, {totals.calls_above_limit} calls above the limit, {totals.false_verdicts} false verdicts",
             style,
         ),
         (
-            f"{tally.values_compared:,} stored values and {tally.verdicts_compared:,} verdicts compared with the simulator's own log, {tally.seconds:.0f} s",
+            f"{totals.values_compared:,} stored values and {totals.verdicts_compared:,} verdicts compared with the simulator's own log, {totals.seconds:.0f} s",
             "dim",
         ),
     ]
-    if tally.faults_fired:
-        fired = ", ".join(f"{family} {n}" for family, n in tally.faults_fired.items())
+    if totals.faults_fired:
+        fired = ", ".join(f"{family} {n}" for family, n in totals.faults_fired.items())
         lines.append((f"faults fired: {fired}", "dim"))
-    return [*lines, *((lie, "red") for lie in tally.lies), ("", "")]
+    return [*lines, *((lie, "red") for lie in totals.lies), ("", "")]
 
 
 async def _interruptible(work: Coroutine[Any, Any, T]) -> T:

@@ -5,8 +5,8 @@
         …
         calls = upstream.log.read()
 
-Read fake.py (what a test does), behaviour.py (what can go wrong), call.py (what is written down); the server is
-request → script → answer → delivery.
+Read fake.py (what a test does), behaviour.py (what can go wrong), call.py (what is written down);
+the server is livewell.testing.http → script → answer → delivery.
 """
 
 from livewell.testing.upstream.behaviour import Behaviour, BehaviourRefused

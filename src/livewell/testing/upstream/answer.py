@@ -1,15 +1,17 @@
-"""Turn a behaviour into the bytes of an answer: the head, and a body made piece by piece (a bomb must not fill us up)."""
+"""Turn a behaviour into the bytes of an answer: the head, and a body made piece by piece (a bomb
+must not fill us up).
+"""
 
 import gzip
 import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from livewell.testing.http import Request, head_lines
 from livewell.testing.upstream.behaviour import Behaviour
-from livewell.testing.upstream.request import Request
+from livewell.testing.upstream.request import keys_of
 from livewell.testing.upstream.values import Values
 
 __all__ = ["Answer", "Piece", "compose"]
@@ -28,7 +30,9 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status, a head and a body; versions are those that the rows carry. keep_alive False: the head says so."""
+    """A status, a head and a body; versions are those that the rows carry. keep_alive False: the
+    head says so.
+    """
 
     status: int
     head: bytes
@@ -65,7 +69,9 @@ def compose(request: Request, behaviour: Behaviour, values: Values) -> Answer:
         "Connection": "keep-alive" if keep_alive else "close",
         **behaviour.headers,
     }
-    return Answer(behaviour.status, _head(behaviour.status, headers), body, chunked, keep_alive, versions)
+    return Answer(
+        behaviour.status, head_lines(behaviour.status, headers.items()) + b"\r\n", body, chunked, keep_alive, versions
+    )
 
 
 def _content(request: Request, behaviour: Behaviour, values: Values) -> tuple[str, bytes, dict[str, int]]:
@@ -84,7 +90,7 @@ def _content(request: Request, behaviour: Behaviour, values: Values) -> tuple[st
         elif behaviour.body == "empty":
             answer = []
         else:
-            answer, versions = values.rows(request.keys, behaviour)
+            answer, versions = values.rows(keys_of(request), behaviour)
         content = json.dumps(answer, separators=(",", ":")).encode()
     return kind, content[: behaviour.truncate_at_bytes], versions
 
@@ -109,12 +115,3 @@ def _long_list(size_bytes: int) -> Iterator[bytes]:
     for start in range(0, size_bytes - 4, PIECE_BYTES):
         yield b"0" * min(PIECE_BYTES, size_bytes - 4 - start)
     yield b'"]'
-
-
-def _head(status: int, headers: dict[str, str]) -> bytes:
-    try:
-        phrase = HTTPStatus(status).phrase
-    except ValueError:
-        phrase = "Unknown"
-    lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in headers.items())]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -1,7 +1,7 @@
 """What the upstream does with a call, as a value that a test writes and the server's process reads.
 
-A behaviour says which calls it is for (path, key, credential, share, times) and how they are answered. The default one
-answers every key with its next version.
+A behaviour says which calls it is for (path, key, credential, share, times) and how they are
+answered. The default one answers every key with its next version.
 """
 
 import dataclasses

@@ -3,8 +3,9 @@
     received (status chosen, versions chosen) ──▶ answered | cut | client_left | stopped
                                               └──▶ killed: the upstream died over it
 
-Two lines per call: one when it was received, before a byte of the answer leaves, so that no death of a client or of the
-upstream hides a call; one when the answer is over. Instants are CLOCK_MONOTONIC, which all processes of a machine share.
+Two lines per call: one when it was received, before a byte of the answer leaves, so that no death
+of a client or of the upstream hides a call; one when the answer is over. Instants are
+CLOCK_MONOTONIC, which all processes of a machine share.
 """
 
 import hashlib
@@ -26,8 +27,9 @@ Ending = Literal["answered", "cut", "client_left", "stopped", "killed"]
 class Call:
     """One request that reached the upstream, and what became of it.
 
-    status 0: no status line was to be sent. ended_ns None: still being answered. Byte counts are what the kernel took:
-    wire_bytes is head and body as sent, content_bytes the body before compression (exact when answered in full).
+    status 0: no status line was to be sent. ended_ns None: still being answered. Byte counts are
+    what the kernel took: wire_bytes is head and body as sent, content_bytes the body before
+    compression (exact when answered in full).
     """
 
     number: int
@@ -49,7 +51,9 @@ class Call:
 
     @property
     def jobs(self) -> tuple[tuple[int, int], ...]:
-        """The (job id, fence) pairs of its X-Livewell-Call header; none when there was no header, or no sense in it."""
+        """The (job id, fence) pairs of its X-Livewell-Call header; none when there was no header,
+        or no sense in it.
+        """
         try:
             pairs = [part.split("-") for part in self.call_id.split(",")]
             return tuple((int(job), int(fence)) for job, fence in pairs)
@@ -63,7 +67,9 @@ def call_id(*jobs: tuple[int, int]) -> str:
 
 
 def credential_name(secret: str) -> str:
-    """Name a credential without telling it: one that starts with fake- is no secret, of another a short hash remains."""
+    """Name a credential without telling it: one that starts with fake- is no secret, of another a
+    short hash remains.
+    """
     if not secret or (secret.startswith("fake-") and len(secret) <= 64):
         return secret
     return "#" + hashlib.sha256(secret.encode()).hexdigest()[:8]
@@ -106,7 +112,8 @@ class CallLog:
                     calls[event["number"]] = replace(calls[event["number"]], **event)
                     open_calls.discard(event["number"])
                 case "started":
-                    # Nobody was received between the death and this start, so this instant bounds the call well enough.
+                    # Nobody was received between the death and this start, so this instant bounds
+                    # the call well enough.
                     _end_killed(calls, open_calls, event["at_ns"])
                     open_calls.clear()
         return sorted(calls.values(), key=lambda call: call.at_ns)

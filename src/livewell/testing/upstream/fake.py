@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from livewell.errors import LivewellError
+from livewell.testing.http import exchange
 from livewell.testing.processes import ChildProcess
 from livewell.testing.upstream.behaviour import Behaviour
 from livewell.testing.upstream.call import CallLog
@@ -25,14 +26,17 @@ ORDER_SECONDS_MAX = 10.0
 
 
 class UpstreamFailed(LivewellError):
-    """The fake upstream did not take an order: it is down, frozen, or the order made no sense to it."""
+    """The fake upstream did not take an order: it is down, frozen, or the order made no sense to
+    it.
+    """
 
 
 class FakeUpstream:
-    """An HTTP server in its own process: `async with FakeUpstream(folder) as upstream: get(upstream.url + "/quote?symbol=A")`.
+    """An HTTP server in its own process: `async with FakeUpstream(folder) as upstream:
+    get(upstream.url + "/quote?symbol=A")`.
 
-    Its log is folder/upstream.log; a seed makes every draw (share, jitter) repeatable. With calls_max and
-    window_seconds it refuses by itself what is above that limit, per credential.
+    Its log is folder/upstream.log; a seed makes every draw (share, jitter) repeatable. With
+    calls_max and window_seconds it refuses by itself what is above that limit, per credential.
     """
 
     def __init__(
@@ -70,7 +74,9 @@ class FakeUpstream:
     # ── orders: in force when they return ──
 
     async def behave(self, **wanted: Any) -> str:
-        """Answer calls as a Behaviour with these fields says; the name that the log will show for them comes back."""
+        """Answer calls as a Behaviour with these fields says; the name that the log will show for
+        them comes back.
+        """
         answer = await self._order({"behave": json.loads(Behaviour(**wanted).encode())})
         return str(answer["name"])
 
@@ -79,7 +85,9 @@ class FakeUpstream:
         await self._order({"forget": True})
 
     async def limit(self, calls_max: int | None, window_seconds: float = 60.0) -> None:
-        """Refuse with 429, per credential, what is above so many calls in any window; None: no longer."""
+        """Refuse with 429, per credential, what is above so many calls in any window; None: no
+        longer.
+        """
         self._limit = Limit(calls_max, window_seconds) if calls_max is not None else None
         await self._order({"limit": asdict(self._limit) if self._limit else None})
 
@@ -121,7 +129,7 @@ class FakeUpstream:
         process = self.process
         try:
             async with asyncio.timeout(ORDER_SECONDS_MAX):
-                answer = await _post(self.port, json.dumps(order).encode())
+                _, answer = await exchange(self.port, "POST", CONTROL, json.dumps(order).encode())
         except (OSError, TimeoutError) as error:
             msg = f"{self.url} did not take the order {str(order)[:200]}: {error!r}. Is it frozen?"
             raise UpstreamFailed(msg) from error
@@ -130,13 +138,3 @@ class FakeUpstream:
             raise UpstreamFailed(msg)
         taken: dict[str, Any] = json.loads(answer)
         return taken
-
-
-async def _post(port: int, body: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        writer.write(b"POST %s HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (CONTROL.encode(), len(body), body))
-        await writer.drain()
-        return (await reader.read()).partition(b"\r\n\r\n")[2]
-    finally:
-        writer.close()

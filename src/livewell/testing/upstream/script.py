@@ -1,15 +1,18 @@
-"""Which behaviour answers a call: those with `times` first, in the order they were given; then the newest that stands.
+"""Which behaviour answers a call: those with `times` first, in the order they were given; then the
+newest that stands.
 
-The optional limit stands before all: a credential's calls above n in a sliding window are refused with 429. The window
-is half-open like those of livewell.testing.call_windows: two calls exactly one window apart do not share one.
+The optional limit stands before all: a credential's calls above n in a sliding window are refused
+with 429. The window is half-open like those of livewell.testing.call_windows: two calls exactly one
+window apart do not share one.
 """
 
 import random
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 
+from livewell.testing.http import Request
 from livewell.testing.upstream.behaviour import Behaviour
-from livewell.testing.upstream.request import Request
+from livewell.testing.upstream.request import credential_of, keys_of
 
 __all__ = ["REFUSED", "Limit", "Script"]
 
@@ -75,13 +78,13 @@ class Script:
     def _fits(self, behaviour: Behaviour, request: Request) -> bool:
         return (
             behaviour.path in (None, request.path)
-            and (behaviour.key is None or behaviour.key in request.keys)
-            and behaviour.credential in (None, request.credential)
+            and (behaviour.key is None or behaviour.key in keys_of(request))
+            and behaviour.credential in (None, credential_of(request))
             and (behaviour.share == 1 or self.random.random() < behaviour.share)
         )
 
     def _over(self, limit: Limit, request: Request) -> Behaviour | None:
-        admitted = self._admitted[request.credential]
+        admitted = self._admitted[credential_of(request)]
         while admitted and request.at_ns - admitted[0] >= limit.window_ns:
             admitted.popleft()
         if len(admitted) < limit.calls:

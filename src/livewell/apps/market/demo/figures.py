@@ -1,4 +1,4 @@
-"""What the database says of everything that is watched, and the simulator of the calls it got, once a second."""
+"""The figures of one instant: watched rows from the database, calls from the simulator."""
 
 from __future__ import annotations
 
@@ -109,7 +109,9 @@ class Gauge:
         )
 
     async def _count_calls(self) -> int:
-        """By the simulator, which counts on from its log after a restart; while it is down, what it said last."""
+        """By the simulator, which counts on from its log after a restart; while it is down, what it
+        said last.
+        """
         now = time.monotonic()
         try:
             calls = (await self._simulator.counts())["calls"]

@@ -1,4 +1,7 @@
-"""What a person sees: a live table in a terminal, a line every two seconds elsewhere. News of deaths and recoveries stand below the table, or between the lines."""
+"""What a person sees: a live table in a terminal, a line every two seconds elsewhere.
+
+News of deaths and recoveries stand below the table, or between the lines.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from livewell.apps.kit.terminal import fit, print_styled
 from livewell.apps.market.demo.figures import Figures, Row, quantile
 
 _LINE_SECONDS = 2.0
@@ -74,8 +78,7 @@ class Screen:
         self._hint = ""
         self._link = ""
         self._death: _Death | None = None
-        if not console.is_terminal:
-            console.width = 120
+        fit(console, width=120)
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -122,9 +125,7 @@ class Screen:
 
     def end(self, lines: Sequence[tuple[str, str]]) -> None:
         """The last words: text and style."""
-        self._console.print()
-        for text, style in lines:
-            self._console.print(Text(text, style=style if self._console.is_terminal else ""))
+        print_styled(self._console, lines)
 
     def _print(self, text: str) -> None:
         self._console.print(Text(f"{time.monotonic() - self._began:6.1f} s  {text}"))

@@ -1,6 +1,7 @@
-"""The web site of the demo: `livewell serve` as a process of its own, and what a person needs to get in.
+"""The web site of the demo: `livewell serve` as a process of its own, and the way in.
 
-It serves from the demo's own database. On the embedded server each kind of request has a role of its own there; on somebody else's server, whose roles are not the demo's to change, one login does all.
+It serves from the demo's own database. On the embedded server each kind of request uses a role of
+its own. On the server of DATABASE_URL, whose roles the demo must not change, one login does all.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from livewell.apps.market.demo.kept import KeptProcess, Say
-from livewell.apps.market.demo.postgres import Home
-from livewell.apps.tour.processes import WorkerProcess
+from livewell.apps.kit.postgres import Home
+from livewell.apps.kit.processes import KeptProcess, LivewellProcess, Say
 from livewell.db import Database
 from livewell.errors import ConfigurationError
 from livewell.settings import Settings
@@ -25,14 +25,19 @@ _TRY_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How people and programs get in; the server's own business, so it is given to us. link: an address that logs a browser in, once; key: a public key for programs."""
+    """How people and programs get in. Keys and links belong to the server, which stands above the
+    apps, so the caller passes them in. link: an address that logs a browser in, once; key: a public
+    key for programs.
+    """
 
     link: Callable[[Database, Settings, str], Awaitable[str]]
     key: Callable[[Database], Awaitable[str]]
 
 
 def choose_port(settings: Settings, wanted: int | None) -> int:
-    """The one that is wanted, or the usual one, or any if that is taken: nobody shall have to stop something to see a demo. Chosen once, so that a server that was killed comes back where it was."""
+    """Choose the port that is wanted, or the usual one, or any free one if the usual is taken. It
+    is chosen once: a server that was killed comes back where it was.
+    """
     for port in [wanted] if wanted is not None else [settings.http_port, 0]:
         try:
             with socket.create_server((settings.http_host.strip("[]"), port)) as tried:
@@ -53,8 +58,8 @@ def server_environment(home: Home) -> Mapping[str, str]:
 def kept_server(folder: Path, home: Home, port: int, say: Say) -> KeptProcess:
     """`livewell serve`."""
 
-    async def spawn(_: int) -> WorkerProcess:
-        return await WorkerProcess.run(
+    async def spawn(_: int) -> LivewellProcess:
+        return await LivewellProcess.start(
             "server", ["serve", f"--port={port}"], log=folder / "server.log", env=server_environment(home)
         )
 

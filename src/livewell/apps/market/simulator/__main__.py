@@ -1,27 +1,20 @@
-"""`python -m livewell.apps.market.simulator --log FILE`: the simulator's process; one JSON line says where it listens."""
+"""`python -m livewell.apps.market.simulator --log FILE`: the simulator's process; one JSON line
+says where it listens.
+"""
 
 import asyncio
 import json
-import random
 import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 
-from livewell.apps.market.simulator.connection import Connection
-from livewell.apps.market.simulator.fault import FAMILIES, FAULTS, hostile
 from livewell.apps.market.simulator.knobs import Knobs
+from livewell.apps.market.simulator.policy.faults import FAMILIES, FAULTS, hostile
+from livewell.apps.market.simulator.respond import Responder
 from livewell.apps.market.simulator.server import Server
 from livewell.errors import LivewellError
-
-HOST = "127.0.0.1"
-BACKLOG = 1_024
-PORT_ATTEMPTS_MAX = 50
-# Below the kernel's ephemeral ports, as the fake upstream's: a client that dials a dead simulator again and again could
-# otherwise be given the very port it dials, and keep it from us when we restart.
-PORTS = range(20_000, 32_000)
-STOP_SECONDS_MAX = 2.0
 
 
 def main() -> int:
@@ -66,32 +59,15 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _serve(server: Server, port: int) -> None:
-    listener = await _listen(server, port)
+    http = Responder(server).http
+    await http.listen(port)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    chosen = listener.sockets[0].getsockname()[1]
-    sys.stdout.write(json.dumps({"url": f"http://{HOST}:{chosen}/stable", "port": chosen}) + "\n")
+    sys.stdout.write(json.dumps({"url": f"{http.url}/stable", "port": http.port}) + "\n")
     sys.stdout.flush()
     await stop.wait()
-    listener.close()
-    open_calls = list(server.tasks)
-    for task in open_calls:
-        task.cancel()
-    if open_calls:
-        await asyncio.wait(open_calls, timeout=STOP_SECONDS_MAX)
-        await asyncio.sleep(0)  # their ends are written by callbacks, which come after
-
-
-async def _listen(server: Server, port: int) -> asyncio.Server:
-    loop = asyncio.get_running_loop()
-    choices = [port] if port else random.SystemRandom().sample(PORTS, PORT_ATTEMPTS_MAX)
-    for choice in choices[:-1]:
-        try:
-            return await loop.create_server(lambda: Connection(server), HOST, choice, backlog=BACKLOG)
-        except OSError:
-            continue  # taken
-    return await loop.create_server(lambda: Connection(server), HOST, choices[-1], backlog=BACKLOG)
+    await http.stop()
 
 
 if __name__ == "__main__":

@@ -11,11 +11,12 @@ from typing import Literal
 
 import orjson
 
-from livewell.apps.market.simulator.vocabulary import REFUSALS
+from livewell.apps.market.simulator.policy.refusals import REFUSALS
+from livewell.testing.http import head_lines
 
-__all__ = ["Answer", "Delivery", "bomb", "digest_of", "head", "huge_pieces", "refusal"]
+__all__ = ["Answer", "SendMode", "bomb", "digest_of", "head", "huge_pieces", "refusal"]
 
-Delivery = Literal["whole", "hang", "drip", "reset", "reset_in_body", "closed", "cut_off", "huge", "bomb"]
+SendMode = Literal["whole", "hang", "drip", "reset", "reset_in_body", "closed", "cut_off", "huge", "bomb"]
 JSON = "application/json"
 PIECE_BYTES = 65_536
 BLOCK_BYTES = 1_000_000
@@ -28,7 +29,9 @@ def digest_of(body: bytes) -> str:
 
 @dataclass(slots=True)
 class Answer:
-    """What one call gets. kind: ok, a fault's name, or why it was refused. packed: the body gzipped, once somebody asked."""
+    """What one call gets. kind: ok, a fault's name, or why it was refused. packed: the body
+    gzipped, once somebody asked.
+    """
 
     kind: str
     status: int
@@ -37,7 +40,7 @@ class Answer:
     source_at: int | None = None
     content_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
-    delivery: Delivery = "whole"
+    delivery: SendMode = "whole"
     packed: bytes = b""
 
     def content(self, *, accepts_gzip: bool) -> tuple[bytes, bool]:
@@ -58,14 +61,13 @@ def refusal(kind: str, words: str, *headers: tuple[str, str]) -> Answer:
 
 @lru_cache(maxsize=256)
 def _first_lines(status: int, content_type: str, *, packed: bool, keep_alive: bool) -> bytes:
-    lines = [
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-        f"Content-Type: {content_type}",
-        *(["Content-Encoding: gzip"] if packed else []),
-        "Vary: Accept-Encoding",
-        f"Connection: {'keep-alive' if keep_alive else 'close'}",
+    headers = [
+        ("Content-Type", content_type),
+        *([("Content-Encoding", "gzip")] if packed else []),
+        ("Vary", "Accept-Encoding"),
+        ("Connection", "keep-alive" if keep_alive else "close"),
     ]
-    return "\r\n".join(lines).encode("latin-1") + b"\r\n"
+    return head_lines(status, headers)
 
 
 def head(answer: Answer, length: int | None, *, packed: bool, keep_alive: bool) -> bytes:
@@ -81,19 +83,21 @@ def head(answer: Answer, length: int | None, *, packed: bool, keep_alive: bool) 
 
 
 def huge_pieces(size_bytes: int) -> Iterator[bytes]:
-    """Valid JSON of so many bytes, in chunks of HTTP: a list with one long string."""
-    yield b'2\r\n["\r\n'
-    block = b"%x\r\n%s\r\n" % (PIECE_BYTES, b"0" * PIECE_BYTES)
+    """Valid JSON of so many bytes: a list with one long string."""
+    yield b'["'
+    block = b"0" * PIECE_BYTES
     for _ in range(size_bytes // PIECE_BYTES):
         yield block
-    yield b'2\r\n"]\r\n0\r\n\r\n'
+    yield b'"]'
 
 
 @lru_cache(maxsize=2)
 def bomb(size_bytes: int) -> bytes:
-    """A gzip body of a thousandth of this size that unpacks to all of it: valid JSON, valid checksum.
+    """A gzip body of a thousandth of this size that unpacks to all of it: valid JSON, valid
+    checksum.
 
-    One block is packed and repeated (a full flush lets deflate blocks be joined), or this would stop the server for a second.
+    One block is packed and repeated (a full flush lets deflate blocks be joined), or this would
+    stop the server for a second.
     """
     blocks = max(size_bytes // BLOCK_BYTES, 1)
     zeros = b"0" * BLOCK_BYTES

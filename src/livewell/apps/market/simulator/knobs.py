@@ -1,11 +1,13 @@
-"""What can be turned while the simulator runs: as a value that a demo writes and the server's process reads."""
+"""What can be turned while the simulator runs: as a value that a demo writes and the server's
+process reads.
+"""
 
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from livewell.apps.market.simulator.fault import FAULTS, check_faults
+from livewell.apps.market.simulator.policy.faults import FAULTS, check_faults
 from livewell.errors import LivewellError
 
 __all__ = ["Confined", "Knobs", "KnobsRefused"]
@@ -19,7 +21,9 @@ class KnobsRefused(LivewellError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confined:
-    """Faults for some calls only: those that fit every list that is not empty. They come before the general ones."""
+    """Faults for some calls only: those that fit every list that is not empty. They come before the
+    general ones.
+    """
 
     faults: dict[str, float]
     paths: tuple[str, ...] = ()

@@ -1,10 +1,10 @@
-"""The simulator's process: one market, one clerk, one log, many connections.
+"""What all connections of the simulator share: one market, one policy, one log.
 
-After a crash it reads back from its log what it must still know: the calls its limit let in, the bytes it sent, the counts, the last
-number. The market needs no memory. Knobs are given anew by whoever starts it.
+After a crash it reads back from its log what it must still know: the calls its limit let in, the
+bytes it sent, the counts, the last number. The market needs no memory. Knobs are given anew by
+whoever starts it.
 """
 
-import asyncio
 import random
 import time
 from pathlib import Path
@@ -13,16 +13,16 @@ from typing import Any
 import orjson
 
 from livewell.apps.market.simulator.answer import Answer
-from livewell.apps.market.simulator.clerk import Clerk
+from livewell.apps.market.simulator.data.prices import Market
 from livewell.apps.market.simulator.knobs import Knobs
-from livewell.apps.market.simulator.log import LogWriter, read_events
-from livewell.apps.market.simulator.market import Market
-from livewell.apps.market.simulator.request import Request
+from livewell.apps.market.simulator.oracle.log import LogWriter, read_events
+from livewell.apps.market.simulator.policy.decide import Policy
+from livewell.apps.market.simulator.request import ApiRequest
 from livewell.errors import LivewellError
+from livewell.testing.http import Request
 
-__all__ = ["CONNECTIONS_MAX", "Server"]
+__all__ = ["Server"]
 
-CONNECTIONS_MAX = 5_000
 NOT_ADMITTED = ("old_path", "no_key", "suspended_account", "limit", "malformed")
 
 
@@ -30,10 +30,8 @@ class Server:
     """What all connections share."""
 
     def __init__(self, log: Path, *, seed: int, symbols: int, knobs: Knobs) -> None:
-        self.clerk = Clerk(Market(seed, symbols), knobs)
+        self.policy = Policy(Market(seed, symbols), knobs)
         self.random = random.Random(seed)  # noqa: S311 - latency, drawn for repeatable runs
-        self.tasks: set[asyncio.Task[str]] = set()
-        self.connections = 0
         self._number = 0
         for event in read_events(log):
             self._restore(event)
@@ -42,11 +40,11 @@ class Server:
 
     def wall(self) -> float:
         """Give the simulator's own time of day."""
-        return time.time() + self.clerk.knobs.clock_shift_seconds
+        return time.time() + self.policy.knobs.clock_shift_seconds
 
     def received(
         self,
-        request: Request,
+        request: ApiRequest,
         symbols: tuple[str, ...],
         answer: Answer,
         *,
@@ -54,9 +52,11 @@ class Server:
         wall: float,
         sent_bytes: int | None,
     ) -> int:
-        """Write a call down and count it; sent_bytes None: its answer takes its time, ended() will tell."""
+        """Write a call down and count it; sent_bytes None: its answer takes its time, ended() will
+        tell.
+        """
         self._number += 1
-        self.clerk.count(answer.kind)
+        self.policy.count(answer.kind)
         event: dict[str, Any] = {
             "event": "call",
             "n": self._number,
@@ -77,22 +77,22 @@ class Server:
             event["call_id"] = request.call_id
         self.log.write(event)
         if sent_bytes:
-            self.clerk.bandwidth.book(request.credential, wall, sent_bytes)
+            self.policy.bandwidth.book(request.credential, wall, sent_bytes)
         return self._number
 
     def ended(self, number: int, credential: str, how: str, sent_bytes: int, ended_ns: int) -> None:
         """Write down how a slow answer ended."""
         self.log.write({"event": "ended", "n": number, "at_ns": ended_ns, "how": how, "bytes": sent_bytes})
-        self.clerk.bandwidth.book(credential, self.wall(), sent_bytes)
+        self.policy.bandwidth.book(credential, self.wall(), sent_bytes)
 
     def order(self, request: Request) -> tuple[int, dict[str, Any]]:
         """Take an order or give a figure; in force when the answer is sent."""
         try:
             match request.method, request.path:
                 case "GET", "/_counts":
-                    return 200, self.clerk.report()
+                    return 200, self.policy.report()
                 case "GET", "/_knobs":
-                    return 200, self.clerk.knobs.as_json()
+                    return 200, self.policy.knobs.as_json()
                 case "POST", "/_control":
                     return 200, self._control(orjson.loads(request.body))
         except (LivewellError, orjson.JSONDecodeError, TypeError, ValueError, KeyError) as error:
@@ -105,20 +105,20 @@ class Server:
             msg = f"an order has knobs and next, not {unknown[0]!r}"
             raise ValueError(msg)
         if "knobs" in order:
-            self.clerk.turn(order["knobs"])
+            self.policy.turn(order["knobs"])
         if "next" in order:
-            self.clerk.queue(order["next"])
-        self._write(event="knobs", knobs=self.clerk.knobs.as_json(), next=order.get("next", []))
-        return self.clerk.knobs.as_json()
+            self.policy.queue(order["next"])
+        self._write(event="knobs", knobs=self.policy.knobs.as_json(), next=order.get("next", []))
+        return self.policy.knobs.as_json()
 
     def _restore(self, event: dict[str, Any]) -> None:
         if event["event"] == "call":
             self._number = max(self._number, event["n"])
-            self.clerk.count(event["answer"])
-            self.clerk.bandwidth.book(event["credential"], event["wall"], event["bytes"])
-            if self.clerk.knobs.calls_max is not None and event["answer"] not in NOT_ADMITTED:
-                self.clerk.window.remember(
-                    event["credential"], event["at_ns"], window_seconds=self.clerk.knobs.window_seconds
+            self.policy.count(event["answer"])
+            self.policy.bandwidth.book(event["credential"], event["wall"], event["bytes"])
+            if self.policy.knobs.calls_max is not None and event["answer"] not in NOT_ADMITTED:
+                self.policy.window.remember(
+                    event["credential"], event["at_ns"], window_seconds=self.policy.knobs.window_seconds
                 )
 
     def _write(self, **event: Any) -> None:

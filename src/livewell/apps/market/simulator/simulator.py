@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from livewell.apps.market.simulator.knobs import Knobs
 from livewell.errors import LivewellError
+from livewell.testing.http import exchange
 from livewell.testing.processes import ChildProcess
 
 __all__ = ["Simulator", "SimulatorFailed"]
@@ -24,7 +25,9 @@ class SimulatorFailed(LivewellError):
 
 
 class Simulator:
-    """FMP in a process of its own: `async with Simulator(log, seed=7) as fmp: get(fmp.url + "/quote?symbol=AAPL")`."""
+    """FMP in a process of its own: `async with Simulator(log, seed=7) as fmp: get(fmp.url +
+    "/quote?symbol=AAPL")`.
+    """
 
     def __init__(
         self, log: Path, *, seed: int = 0, symbols: int = 1_000, port: int = 0, knobs: Knobs | None = None
@@ -122,25 +125,12 @@ class Simulator:
         body = b"" if order is None else json.dumps(order).encode()
         try:
             async with asyncio.timeout(ORDER_SECONDS_MAX):
-                head, answer = await _exchange(self.port, method, path, body)
+                status, answer = await exchange(self.port, method, path, body)
         except (OSError, TimeoutError) as error:
             msg = f"{self.url} did not take the order {method} {path}: {error!r}. Is it frozen? {process.describe()}"
             raise SimulatorFailed(msg) from error
-        if b" 200 " not in head:
+        if status != 200:
             msg = f"{self.url} refused the order {str(order)[:200]}: {answer.decode(errors='replace')[:1_000]}"
             raise SimulatorFailed(msg)
         figures: dict[str, Any] = json.loads(answer)
         return figures
-
-
-async def _exchange(port: int, method: str, path: str, body: bytes) -> tuple[bytes, bytes]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        writer.write(
-            f"{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-        )
-        await writer.drain()
-        head, _, answer = (await reader.read()).partition(b"\r\n\r\n")
-        return head.split(b"\r\n")[0], answer
-    finally:
-        writer.close()
