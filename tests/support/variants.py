@@ -6,6 +6,7 @@ so a variant cannot silently become the real thing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,10 +28,15 @@ def source(name: str) -> str:
 
 
 def changed(text: str, *changes: Change) -> str:
-    """The text with every occurrence of each old replaced; each must be there."""
+    """Replace every occurrence of each old text; each must be there.
+
+    White space is folded: a run of it in the old text matches any run in the source, so that wrapping a statement
+    does not break the variants of it.
+    """
     for old, new in changes:
-        assert old in text, f"the source no longer contains {old!r}: mend the variant"
-        text = text.replace(old, new)
+        folded = r"\s+".join(re.escape(word) for word in re.split(r"\s+", old))
+        text, found = re.subn(folded, new.replace("\\", r"\\"), text) if old.strip() else (text, 0)
+        assert found, f"the source no longer contains {old!r}: mend the variant"
     return text
 
 

@@ -1,0 +1,31 @@
+"""Functions broken on purpose: the words to replace are found however the file is wrapped, and missed if they are gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.variants import changed
+
+SOURCE = """SELECT j.id
+    FROM livewell.job j
+    WHERE j.state = 'ready' FOR UPDATE"""
+
+
+@pytest.mark.parametrize(
+    "old", ["FROM livewell.job j WHERE j.state = 'ready'", "FROM livewell.job j\n\n  WHERE j.state = 'ready'"]
+)
+def test_white_space_of_the_old_words_matches_any_white_space(old: str) -> None:
+    """A statement may be wrapped anew without touching its variants."""
+    assert changed(SOURCE, (old, "FROM nothing")) == "SELECT j.id\n    FROM nothing FOR UPDATE"
+
+
+def test_every_occurrence_is_replaced_by_the_new_words_as_they_are() -> None:
+    """What looks like a reference of a pattern is text."""
+    assert changed("a (b)  a (b)", ("a (b)", r"\1 \g<0>")) == r"\1 \g<0>  \1 \g<0>"
+
+
+@pytest.mark.parametrize("gone", ["FROM livewell.jobs j", "FROMlivewell.job", "select j.id", "", "  "])
+def test_words_that_are_not_there_fail(gone: str) -> None:
+    """A variant cannot silently become the real thing."""
+    with pytest.raises(AssertionError, match="mend the variant"):
+        changed(SOURCE, (gone, ""))
