@@ -23,6 +23,8 @@ function budget_since               -        -        X        X        X
 function declare_limiter            -        -        -        X        -
 function end_calls                  -        -        X        X        -
 function grant_calls                -        -        -        X        -
+function limiter_budget             -        -        X        X        X
+function limiter_rate               -        -        X        X        X
 function limiter_room               -        -        X        X        X
 function limiter_trouble            -        -        X        X        X
 function mark_keys                  -        -        X        X        -
