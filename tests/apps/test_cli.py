@@ -388,7 +388,7 @@ def test_a_check_fails_on_drift_and_migrate_mends_it(run: Run, livewell_settings
         "drift: Function livewell.hasten_job was dropped by hand. Run: livewell migrate"
         in run("migrate", "--check").stdout
     )
-    assert lines(run("migrate", "--json"))[0]["applied"][0] == "queue/functions/hasten_job.sql"
+    assert lines(run("migrate", "--json"))[0]["applied"][0] == "queue/functions/operate/hasten_job.sql"
 
 
 def test_a_schema_that_is_missing_is_refused_with_the_command(

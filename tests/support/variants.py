@@ -30,12 +30,13 @@ def source(name: str) -> str:
 def changed(text: str, *changes: Change) -> str:
     """Replace every occurrence of each old text; each must be there.
 
-    White space is folded: a run of it in the old text matches any run in the source, and inside a bracket it may be
-    there or not, so that wrapping a statement does not break the variants of it.
+    White space is folded: a run of it in the old text matches any run in the source, and inside a parenthesis it may
+    come or go, so that wrapping a statement does not break the variants of it.
     """
     for old, new in changes:
-        words = r"\s+".join(re.escape(word) for word in re.split(r"\s+", old))
-        folded = words.replace(r"\(", r"\(\s*").replace(r"\)", r"\s*\)")
+        tight = re.sub(r"\s+(?=\))|(?<=\()\s+", "", old)
+        folded = r"\s+".join(re.escape(word) for word in re.split(r"\s+", tight))
+        folded = folded.replace(r"\(", r"\(\s*").replace(r"\)", r"\s*\)")
         text, found = re.subn(folded, new.replace("\\", r"\\"), text) if old.strip() else (text, 0)
         assert found, f"the source no longer contains {old!r}: mend the variant"
     return text

@@ -30,6 +30,13 @@ def test_every_occurrence_is_replaced_by_the_new_words_as_they_are() -> None:
     assert changed("a (b)  a (b)", ("a (b)", r"\1 \g<0>")) == r"\1 \g<0>  \1 \g<0>"
 
 
+@pytest.mark.parametrize("old", ["ANY (ARRAY(SELECT 1))", "ANY ( ARRAY(SELECT 1) )"])
+def test_white_space_inside_a_parenthesis_may_come_or_go(old: str) -> None:
+    """A parenthesis that no longer fits on one line is opened over several."""
+    for wrapped in ("x = ANY (ARRAY(SELECT 1))", "x = ANY (\n    ARRAY(\n        SELECT 1\n    )\n)"):
+        assert changed(wrapped, (old, "y")) == "x = y"
+
+
 @pytest.mark.parametrize("gone", ["FROM livewell.jobs j", "FROMlivewell.job", "select j.id", "", "  "])
 def test_words_that_are_not_there_fail(gone: str) -> None:
     """A variant cannot silently become the real thing."""

@@ -22,7 +22,7 @@ from livewell.queue.failures import FailureLog
 from livewell.queue.job import Job
 from livewell.queue.outcomes import results
 from livewell.queue.run import run_call
-from livewell.queue.worker.claim_limited import permit_of
+from livewell.queue.worker.claim_limited import LimitedRow
 from livewell.settings import Settings
 
 _LEASE_SECONDS = 3600.0
@@ -84,7 +84,8 @@ class InlineWorker:
             )
             if rows and rows[0][0] == "claimed":
                 return [
-                    Job(Claimed(*row[1:14]), self._worker, self._app.database, permit_of(row, sent)) for row in rows
+                    Job(row.claimed, self._worker, self._app.database, row.permit(sent))
+                    for row in map(LimitedRow.read, rows)
                 ]
         return []
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from livewell import Livewell, Settings, Task
-from livewell.queue.worker.claim_ahead import Exchange
+from livewell.queue.worker.claim_ahead import ClaimAhead
 from livewell.queue.worker.holding import Holding, Snapshot
 from livewell.queue.worker.keeper import Renewed
 from livewell.queue.worker.pace import Pace
@@ -28,14 +28,14 @@ async def drain_while_looked_at(bench: Bench, count: Count, monkeypatch: pytest.
     handed_back = looks = 0
     looking: set[asyncio.Task[None]] = set()
     workers: list[Worker] = []
-    take_in_later = Exchange._take_in_later
+    take_in_later = ClaimAhead._take_in_later
 
     async def reconcile(seen: Snapshot) -> None:
         nonlocal handed_back
         query = "SELECT livewell.reconcile_jobs(%s, %s::bigint[], %s)"
         handed_back += (await bench.app.database.call(query, (seen.worker, seen.known_fences, seen.mark)))[0][0]
 
-    def looked_at(exchange: Exchange) -> None:
+    def looked_at(exchange: ClaimAhead) -> None:
         nonlocal looks
         if exchange._answer is not None:
             (worker,) = workers
@@ -48,7 +48,7 @@ async def drain_while_looked_at(bench: Bench, count: Count, monkeypatch: pytest.
             task.add_done_callback(looking.discard)
         take_in_later(exchange)
 
-    monkeypatch.setattr(Exchange, "_take_in_later", looked_at)
+    monkeypatch.setattr(ClaimAhead, "_take_in_later", looked_at)
     async with bench.working(slots=20) as worker:
         workers.append(worker)
         await count.enqueue_many([{"n": n} for n in range(JOBS)])
@@ -118,14 +118,14 @@ async def test_an_answer_that_cannot_be_taken_in_ends_the_worker(
 
     worker = bench.app.worker()
     running = asyncio.create_task(worker.run())
-    take_in = Exchange._take_in
+    take_in = ClaimAhead._take_in
 
-    def sometimes(exchange: Exchange) -> None:
+    def sometimes(exchange: ClaimAhead) -> None:
         if exchange._answer is not None and exchange._holding.claim_mark is not None:
             raise MemoryError
         take_in(exchange)
 
-    monkeypatch.setattr(Exchange, "_take_in", sometimes)
+    monkeypatch.setattr(ClaimAhead, "_take_in", sometimes)
     await count.enqueue_many([{"n": n} for n in range(JOBS)])
     with pytest.raises(MemoryError):
         await asyncio.wait_for(running, 20)
@@ -153,13 +153,13 @@ async def test_a_claim_is_for_half_of_the_places(
 ) -> None:
     """The other half runs meanwhile: while all were claimed at once, the worker and the database took turns, and the first six thousand of 20,000 jobs took twice as long."""
     wanted: list[int] = []
-    exchange = Exchange.exchange
+    exchange = ClaimAhead.exchange
 
-    async def noted(self: Exchange, n: int) -> None:
+    async def noted(self: ClaimAhead, n: int) -> None:
         wanted.append(n)
         await exchange(self, n)
 
-    monkeypatch.setattr(Exchange, "exchange", noted)
+    monkeypatch.setattr(ClaimAhead, "exchange", noted)
     monkeypatch.setattr(Pace, "ahead", lambda *_: 1000)
     await count.enqueue_many([{"n": n} for n in range(JOBS)])
     async with bench.working(slots=20) as worker:

@@ -1,16 +1,31 @@
--- Who may do what with alerts. Re-applied when this file changes; skipped where roles cannot be created.
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.alert_rule, livewell.alert, livewell.alert_firing, livewell.alert_channel, livewell.notification, livewell.notification_attempt, livewell.alert_lasting
-    TO livewell_worker;
-GRANT EXECUTE ON FUNCTION
-    livewell.observe_alerts, livewell.lasting, livewell.declare_channels, livewell.begin_attempt, livewell.settle_attempt, livewell.expire_attempts, livewell.prune_alerts,
-    livewell.list_alerts, livewell.list_attempts, livewell.enable_channel
-    TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.redact(text) TO livewell_worker;
+-- Who may do what with alerts.
+-- Re-applied when anything in the package changes; left out where roles cannot be created.
+-- How to read the matrix: functions/grant_rights.sql of db.
+SELECT livewell.grant_rights($matrix$
+object                              api      hub      operate  worker   readonly
 
-GRANT SELECT ON livewell.alert_rule, livewell.alert, livewell.alert_firing, livewell.alert_channel, livewell.notification, livewell.notification_attempt, livewell.alert_lasting
-    TO livewell_operate, livewell_readonly;
-GRANT UPDATE (disabled_at, quiet_until) ON livewell.alert_channel TO livewell_operate;
-GRANT EXECUTE ON FUNCTION livewell.list_alerts, livewell.list_attempts TO livewell_operate, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.enable_channel TO livewell_operate;
--- The system state.
-GRANT EXECUTE ON FUNCTION livewell.state_alerts TO livewell_operate, livewell_worker, livewell_readonly;
+-- tables
+table alert                         -        -        r        rawd     r
+table alert_channel                 -        -        rw(disabled_at,quiet_until)  rawd     r
+table alert_firing                  -        -        r        rawd     r
+table alert_lasting                 -        -        r        rawd     r
+table alert_rule                    -        -        r        rawd     r
+table notification                  -        -        r        rawd     r
+table notification_attempt          -        -        r        rawd     r
+
+-- functions
+function begin_attempt              -        -        -        X        -
+function declare_channels           -        -        -        X        -
+function enable_channel             -        -        X        X        -
+function expire_attempts            -        -        -        X        -
+function lasting                    -        -        -        X        -
+function list_alerts                -        -        X        X        X
+function list_attempts              -        -        X        X        X
+function observe_alerts             -        -        -        X        -
+function prune_alerts               -        -        -        X        -
+function settle_attempt             -        -        -        X        -
+function state_alerts               -        -        X        X        X
+
+-- functions of other packages
+function redact                     -        -        -        X        -
+$matrix$);

@@ -1,29 +1,37 @@
--- Who may do what with the objects of db. Runs as livewell_owner, last in its package, again whenever anything in the package changed.
--- GRANT only adds: to take a right away, write the REVOKE here.
+-- Who may do what with the objects of db. Runs as livewell_owner, last in its package, again when
+-- anything in the package changes. How to read the matrix: functions/grant_rights.sql.
 
--- EXECUTE for PUBLIC is a default of the whole database, so it cannot be revoked IN SCHEMA livewell; the owner owns nothing else, so this is as narrow.
+-- EXECUTE for PUBLIC is a default of the whole database, so it cannot be revoked IN SCHEMA
+-- livewell; the owner owns nothing else, so this is as narrow.
 ALTER DEFAULT PRIVILEGES FOR ROLE livewell_owner REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
 REVOKE ALL ON SCHEMA livewell FROM PUBLIC;
 
-GRANT USAGE ON SCHEMA livewell TO livewell_api, livewell_operate, livewell_hub, livewell_worker, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.now() TO livewell_api, livewell_operate, livewell_hub, livewell_worker, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.warn(text, text, text) TO livewell_api, livewell_operate, livewell_hub, livewell_worker;
+SELECT livewell.grant_rights($matrix$
+object                              api      hub      operate  worker   readonly
 
--- What a process reads to learn whether this schema fits it. livewell_api has no table rights: a server checks with another of its pools.
-GRANT SELECT ON livewell.release, livewell.migration, livewell.function_source, livewell.grant_source
-    TO livewell_operate, livewell_hub, livewell_worker, livewell_readonly;
+schema livewell                     U        U        U        U        U
 
-GRANT SELECT ON livewell.warning TO livewell_operate, livewell_readonly;
-GRANT SELECT, UPDATE, DELETE ON livewell.warning TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.prune_warnings(integer, integer) TO livewell_worker;
+-- tables. release, migration, function_source, grant_source: what a process reads to learn whether
+-- this schema fits it. livewell_api has no table rights: a server checks with another of its pools.
+-- state_sample: operators and workers keep samples for each other, whoever may only look does
+-- without. audit: whoever may act writes a line, nobody changes one.
+table audit                         -        -        r        r        r
+table function_source               -        r        r        r        r
+table grant_source                  -        r        r        r        r
+table migration                     -        r        r        r        r
+table release                       -        r        r        r        r
+table state_sample                  -        -        raw      raw      r
+table warning                       -        -        r        rwd      r
 
--- The system state: operators and workers keep samples for each other, whoever may only look does without.
-GRANT SELECT, INSERT, UPDATE ON livewell.state_sample TO livewell_operate, livewell_worker;
-GRANT SELECT ON livewell.state_sample TO livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.find_sample, livewell.keep_sample, livewell.table_pages, livewell.state_database TO livewell_operate, livewell_worker, livewell_readonly;
-
--- What operators did: whoever may act writes a line, nobody changes one.
-GRANT SELECT ON livewell.audit TO livewell_operate, livewell_worker, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.record_act TO livewell_operate, livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.list_audit TO livewell_operate, livewell_worker, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.prune_audit TO livewell_worker;
+-- functions
+function find_sample                -        -        X        X        X
+function keep_sample                -        -        X        X        X
+function list_audit                 -        -        X        X        X
+function now                        X        X        X        X        X
+function prune_audit                -        -        -        X        -
+function prune_warnings             -        -        -        X        -
+function record_act                 -        -        X        X        -
+function state_database             -        -        X        X        X
+function table_pages                -        -        X        X        X
+function warn                       X        X        X        X        -
+$matrix$);

@@ -1,16 +1,34 @@
--- Who may do what with limiters. Re-applied when this file changes; skipped where roles cannot be created.
-GRANT SELECT, INSERT, UPDATE ON livewell.limiter, livewell.limiter_credential TO livewell_worker;
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.limiter_grant, livewell.limiter_flight, livewell.limiter_usage, livewell.limiter_estimate, livewell.limiter_calls, livewell.limiter_failing, livewell.usage_settled TO livewell_worker;
-GRANT EXECUTE ON FUNCTION
-    livewell.declare_limiter, livewell.budget_since, livewell.limiter_room, livewell.grant_calls, livewell.end_calls, livewell.book_usage, livewell.book_calls, livewell.mark_keys, livewell.book_probe, livewell.open_breaker,
-    livewell.observe_limiter, livewell.prune_limits
-    TO livewell_worker;
+-- Who may do what with limiters.
+-- Re-applied when anything in the package changes; left out where roles cannot be created.
+-- How to read the matrix: functions/grant_rights.sql of db.
+SELECT livewell.grant_rights($matrix$
+object                              api      hub      operate  worker   readonly
 
--- An operator's cancel settles a job, and with it what the job had reserved.
-GRANT SELECT, UPDATE ON livewell.limiter, livewell.limiter_credential TO livewell_operate;
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.limiter_grant, livewell.limiter_flight, livewell.limiter_usage, livewell.limiter_estimate, livewell.limiter_calls, livewell.limiter_failing, livewell.usage_settled TO livewell_operate;
-GRANT EXECUTE ON FUNCTION livewell.budget_since, livewell.limiter_room, livewell.end_calls, livewell.book_usage, livewell.book_calls, livewell.mark_keys, livewell.book_probe, livewell.open_breaker TO livewell_operate;
+-- tables. Operators write too: their cancel settles a job, and with it what the job had reserved.
+table limiter                       -        -        rw       raw      r
+table limiter_calls                 -        -        rawd     rawd     r
+table limiter_credential            -        -        rw       raw      r
+table limiter_estimate              -        -        rawd     rawd     r
+table limiter_failing               -        -        rawd     rawd     r
+table limiter_flight                -        -        rawd     rawd     r
+table limiter_grant                 -        -        rawd     rawd     r
+table limiter_usage                 -        -        rawd     rawd     r
+table usage_settled                 -        -        rawd     rawd     r
 
-GRANT SELECT ON livewell.limiter, livewell.limiter_credential, livewell.limiter_grant, livewell.limiter_flight, livewell.limiter_usage, livewell.limiter_estimate, livewell.limiter_calls, livewell.limiter_failing, livewell.usage_settled TO livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.budget_since, livewell.limiter_room TO livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.limiter_trouble TO livewell_worker, livewell_operate, livewell_readonly;
+-- functions
+function book_calls                 -        -        X        X        -
+function book_probe                 -        -        X        X        -
+function book_usage                 -        -        X        X        -
+function budget_since               -        -        X        X        X
+function declare_limiter            -        -        -        X        -
+function end_calls                  -        -        X        X        -
+function grant_calls                -        -        -        X        -
+function limiter_budget             -        -        X        X        X
+function limiter_rate               -        -        X        X        X
+function limiter_room               -        -        X        X        X
+function limiter_trouble            -        -        X        X        X
+function mark_keys                  -        -        X        X        -
+function observe_limiter            -        -        -        X        -
+function open_breaker               -        -        X        X        -
+function prune_limits               -        -        -        X        -
+$matrix$);

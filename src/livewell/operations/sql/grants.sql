@@ -1,19 +1,54 @@
--- Who may look after the system. Re-applied when this file changes; skipped where roles cannot be created.
-GRANT EXECUTE ON FUNCTION livewell.system_state TO livewell_operate, livewell_worker, livewell_readonly;
+-- Who may look after the system.
+-- Re-applied when anything in the package changes; left out where roles cannot be created.
+-- How to read the matrix: functions/grant_rights.sql of db.
+SELECT livewell.grant_rights($matrix$
+object                              api      hub      operate  worker   readonly
 
--- Alert rules read what workers may read, and move alerts.
-GRANT EXECUTE ON FUNCTION
-    livewell.alert_rules, livewell.evaluate_rule, livewell.rule_background_waiting, livewell.rule_breaker_open, livewell.rule_budget_nine_tenths, livewell.rule_budget_reached,
-    livewell.rule_budget_three_quarters, livewell.rule_calls_near_limit, livewell.rule_queue_deep, livewell.rule_queue_stalled, livewell.rule_schedule_late, livewell.rule_singleton_held,
-    livewell.rule_size_underestimated, livewell.rule_type_silent, livewell.rule_warning_rate, livewell.rule_key_overdue, livewell.rule_credential_missing, livewell.rule_upstream_silent, livewell.rule_watched_not_fresh, livewell.due_watched, livewell.limiter_subject, livewell.budgets_above, livewell.list_limiters
-    TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.alert_rules TO livewell_operate, livewell_readonly;
+-- tables of other packages. Rules read what workers may read; what mends locks and changes what its
+-- header says, as an operator, and by hand as a worker's login.
+table data_type                     -        -        r        r        r
+table singleton                     -        -        rw(expires_at,fence)  -        -
+table upstream                      -        -        -        w(paused_at)  -
+table warning                       -        -        r        r        r
+table worker                        -        -        r        -        -
 
-GRANT SELECT ON livewell.warning, livewell.data_type TO livewell_worker, livewell_operate, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.list_warnings TO livewell_worker, livewell_operate, livewell_readonly;
+-- sequences
+sequence fence_seq                  -        -        r        -        -
 
--- What mends: as an operator, and by hand as a worker's login. Each locks and changes what its header says.
-GRANT SELECT ON livewell.singleton, livewell.worker, livewell.fence_seq TO livewell_operate;
-GRANT UPDATE (expires_at, fence) ON livewell.singleton TO livewell_operate;
-GRANT UPDATE (paused_at) ON livewell.upstream TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.resume_upstream, livewell.probe_breaker, livewell.close_breaker, livewell.take_singleton TO livewell_operate, livewell_worker;
+-- functions: mend
+function close_breaker              -        -        X        X        -
+function probe_breaker              -        -        X        X        -
+function resume_upstream            -        -        X        X        -
+function take_singleton             -        -        X        X        -
+
+-- functions: rules. They read what workers may read, and move alerts.
+function alert_rules                -        -        X        X        X
+function budgets_above              -        -        -        X        -
+function due_watched                -        -        -        X        -
+function evaluate_rule              -        -        -        X        -
+function limiter_subject            -        -        -        X        -
+function rule_background_waiting    -        -        -        X        -
+function rule_breaker_open          -        -        -        X        -
+function rule_budget_nine_tenths    -        -        -        X        -
+function rule_budget_reached        -        -        -        X        -
+function rule_budget_three_quarters -        -        -        X        -
+function rule_calls_near_limit      -        -        -        X        -
+function rule_credential_missing    -        -        -        X        -
+function rule_key_overdue           -        -        -        X        -
+function rule_queue_deep            -        -        -        X        -
+function rule_queue_stalled         -        -        -        X        -
+function rule_schedule_late         -        -        -        X        -
+function rule_singleton_held        -        -        -        X        -
+function rule_size_underestimated   -        -        -        X        -
+function rule_type_silent           -        -        -        X        -
+function rule_upstream_silent       -        -        -        X        -
+function rule_warning_rate          -        -        -        X        -
+function rule_watched_not_fresh     -        -        -        X        -
+
+-- functions: state
+function list_warnings              -        -        X        X        X
+function system_state               -        -        X        X        X
+
+-- functions of other packages
+function list_limiters              -        -        -        X        -
+$matrix$);

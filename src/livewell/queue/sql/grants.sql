@@ -1,40 +1,113 @@
--- Who may do what with the queue. Re-applied when this file changes; skipped where roles cannot be created.
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.job, livewell.worker, livewell.dead_job, livewell.stat, livewell.tick TO livewell_worker;
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.batch TO livewell_worker;
-GRANT SELECT, INSERT ON livewell.job_history TO livewell_worker;
-GRANT SELECT, INSERT, UPDATE ON livewell.queue TO livewell_worker;
-GRANT USAGE, SELECT ON SEQUENCE livewell.job_id_seq, livewell.fence_seq, livewell.worker_id_seq TO livewell_worker;
-GRANT EXECUTE ON FUNCTION
-    livewell.enqueue_jobs, livewell.reserve_job_ids, livewell.claim_jobs, livewell.finish_jobs, livewell.settle_jobs, livewell.exchange_jobs,
-    livewell.register_worker, livewell.report_lacks, livewell.renew_worker, livewell.reconcile_jobs, livewell.release_worker, livewell.recover_jobs, livewell.promote_jobs,
-    livewell.maintain, livewell.report_progress, livewell.cancel_job, livewell.declare_queue, livewell.add_stats, livewell.ensure_history_days,
-    livewell.drop_history_day, livewell.prune_queue, livewell.show_job, livewell.show_progress, livewell.enqueue_one, livewell.enqueue_plain, livewell.enqueue_keyed, livewell.refuse_job, livewell.merge_jobs, livewell.claim_limited, livewell.limited_answer,
-    livewell.limited_candidates, livewell.group_has_room, livewell.take_permits, livewell.charge_jobs, livewell.release_held, livewell.promote_held, livewell.create_batch,
-    livewell.seal_batch, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.take_call, livewell.book_call, livewell.raise_fences
-    TO livewell_worker;
--- Whether there was a failover; whoever hands out numbers looks.
-GRANT SELECT ON SEQUENCE livewell.timeline_seq, livewell.failover_seq TO livewell_worker, livewell_operate;
--- Whether workers must report first, after a restart; whoever asks a limiter looks.
-GRANT SELECT ON SEQUENCE livewell.promoted_seq TO livewell_worker, livewell_operate, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.server_started, livewell.restart_wait TO livewell_worker, livewell_operate, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.report_wall TO livewell_worker;
+-- Who may do what with the queue.
+-- Re-applied when anything in the package changes; left out where roles cannot be created.
+-- How to read the matrix: functions/grant_rights.sql of db.
+SELECT livewell.grant_rights($matrix$
+object                              api      hub      operate  worker   readonly
 
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.job, livewell.dead_job TO livewell_operate;
-GRANT SELECT, INSERT ON livewell.job_history TO livewell_operate;
-GRANT SELECT, UPDATE ON livewell.queue, livewell.batch TO livewell_operate;
-GRANT SELECT ON SEQUENCE livewell.fence_seq TO livewell_operate;
-GRANT SELECT ON livewell.worker, livewell.stat, livewell.tick TO livewell_operate;
-GRANT EXECUTE ON FUNCTION
-    livewell.list_jobs, livewell.show_job, livewell.show_progress, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.cancel_job, livewell.hasten_job,
-    livewell.settle_jobs, livewell.redrive_dead, livewell.edit_dead, livewell.pause_queue,
-    livewell.enqueue_jobs, livewell.refuse_job, livewell.merge_jobs, livewell.charge_jobs, livewell.release_held, livewell.end_batches, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.list_limiters
-    TO livewell_operate;
+-- tables
+table batch                         -        -        rw       rawd     r
+table dead_job                      -        -        rawd     rawd     r
+table job                           -        -        rawd     rawd     r
+table job_history                   -        -        ra       ra       r
+table queue                         -        -        rw       raw      r
+table stat                          -        -        r        rawd     r
+table tick                          -        -        r        rawd     r
+table worker                        -        -        r        rawd     r
 
-GRANT SELECT ON livewell.job, livewell.job_history, livewell.dead_job, livewell.queue, livewell.worker, livewell.stat, livewell.tick, livewell.batch TO livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.list_jobs, livewell.show_job, livewell.show_progress, livewell.list_queues, livewell.list_dead, livewell.list_workers, livewell.show_batch, livewell.why_job, livewell.works_queue, livewell.list_limiters TO livewell_readonly;
+-- sequences. timeline, failover: whether there was a failover; whoever hands out numbers looks.
+-- promoted: whether workers must report first, after a restart; whoever asks a limiter looks.
+sequence failover_seq               -        -        r        r        -
+sequence fence_seq                  -        -        r        rU       -
+sequence job_id_seq                 -        -        -        rU       -
+sequence promoted_seq               -        -        r        r        r
+sequence timeline_seq               -        -        r        r        -
+sequence worker_id_seq              -        -        -        rU       -
 
--- The system state.
-GRANT EXECUTE ON FUNCTION livewell.sample_queue, livewell.state_queue, livewell.state_limits TO livewell_operate, livewell_worker, livewell_readonly;
-GRANT EXECUTE ON FUNCTION livewell.list_limiters TO livewell_worker;
--- What a failure looked like.
-GRANT EXECUTE ON FUNCTION livewell.show_traceback TO livewell_operate, livewell_worker, livewell_readonly;
+-- functions: batch
+function create_batch               -        -        -        X        -
+function end_batches                -        -        X        X        -
+function seal_batch                 -        -        -        X        -
+function show_batch                 -        -        X        X        X
+
+-- functions: claim
+function claim_jobs                 -        -        -        X        -
+function claim_limited              -        -        -        X        -
+function exchange_jobs              -        -        -        X        -
+function group_has_room             -        -        -        X        -
+function limited_answer             -        -        -        X        -
+function limited_candidates         -        -        -        X        -
+function lock_limited               -        -        -        X        -
+function measure_room               -        -        -        X        -
+function pick_limited               -        -        -        X        -
+function raise_fences               -        -        -        X        -
+
+-- functions: enqueue
+function answer_jobs                -        -        X        X        -
+function check_jobs                 -        -        X        X        -
+function declare_queue              -        -        -        X        -
+function drop_repeated              -        -        X        X        -
+function enqueue_jobs               -        -        X        X        -
+function enqueue_keyed              -        -        -        X        -
+function enqueue_one                -        -        -        X        -
+function enqueue_plain              -        -        -        X        -
+function merge_jobs                 -        -        X        X        -
+function refuse_job                 -        -        X        X        -
+function reserve_job_ids            -        -        -        X        -
+
+-- functions: finish
+function charge_jobs                -        -        X        X        -
+function finish_jobs                -        -        -        X        -
+function release_held               -        -        X        X        -
+function settle_jobs                -        -        X        X        -
+
+-- functions: lease
+function reconcile_jobs             -        -        -        X        -
+function register_worker            -        -        -        X        -
+function release_worker             -        -        -        X        -
+function renew_worker               -        -        -        X        -
+function report_lacks               -        -        -        X        -
+function report_progress            -        -        -        X        -
+function works_queue                -        -        X        X        X
+
+-- functions: operate
+function cancel_job                 -        -        X        X        -
+function edit_dead                  -        -        X        -        -
+function hasten_job                 -        -        X        -        -
+function list_dead                  -        -        X        -        X
+function list_jobs                  -        -        X        -        X
+function list_limiters              -        -        X        X        X
+function list_queues                -        -        X        -        X
+function list_workers               -        -        X        -        X
+function pause_queue                -        -        X        -        -
+function redrive_dead               -        -        X        -        -
+function sample_queue               -        -        X        X        X
+function show_job                   -        -        X        X        X
+function show_progress              -        -        X        X        X
+function show_traceback             -        -        X        X        X
+function state_limits               -        -        X        X        X
+function state_queue                -        -        X        X        X
+
+-- functions: permits
+function book_call                  -        -        -        X        -
+function report_wall                -        -        -        X        -
+function restart_wait               -        -        X        X        X
+function server_started             -        -        X        X        X
+function take_call                  -        -        -        X        -
+function take_permits               -        -        -        X        -
+
+-- functions: upkeep
+function add_stats                  -        -        -        X        -
+function drop_history_day           -        -        -        X        -
+function ensure_history_days        -        -        -        X        -
+function maintain                   -        -        -        X        -
+function promote_held               -        -        -        X        -
+function promote_jobs               -        -        -        X        -
+function prune_queue                -        -        -        X        -
+function recover_jobs               -        -        -        X        -
+
+-- functions: why
+function why_full                   -        -        X        X        X
+function why_job                    -        -        X        X        X
+function why_limited                -        -        X        X        X
+function why_unworked               -        -        X        X        X
+$matrix$);

@@ -41,7 +41,7 @@ log = structlog.get_logger("livewell.worker")
 
 _EXCHANGE = "SELECT * FROM livewell.exchange_jobs($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 _CLAIM = "SELECT * FROM livewell.claim_jobs($1, $2, $3, $4, '{}', '{}')"
-_ORDER = itemgetter(6, 7, 1)  # lane, rank, id
+_ORDER = itemgetter(*map(Claimed._fields.index, ("lane", "rank", "id")))
 _NOBODY: AbstractSet[int] = frozenset()
 _NOTHING = Released("it ended without an outcome")
 _AHEAD_SECONDS = 0.1
@@ -61,8 +61,12 @@ class _Answer:
     paused: bool = False
     buried: bool = False
 
+    def jobs(self) -> list[Claimed]:
+        """Read what was claimed; until then its rows are as the server sent them."""
+        return [Claimed._make(row[1:]) for row in self.claimed]
 
-class Exchange:
+
+class ClaimAhead:
     """The one that talks to the queue. Everything it knows is in Holding."""
 
     def __init__(
@@ -246,11 +250,11 @@ class Exchange:
             marks.slow(min(answer.slow_seconds, call_seconds))  # the database's clock may have been set meanwhile
             if full:
                 # There is more where it ended: go on from there, and not from further on.
-                marks.forget({(row[8], row[6]) for row in answer.claimed})
+                marks.forget({(job.queue, job.lane) for job in answer.jobs()})
         if marks.whole_at is not None:
             self._next_poll = min(self._next_poll, marks.whole_at)
-            for row in answer.claimed:
-                marks.move(row[8], row[6], (row[7], row[1]))
+            for job in answer.jobs():
+                marks.move(job.queue, job.lane, (job.rank, job.id))
 
     def _take_in_later(self) -> None:
         try:
@@ -271,16 +275,15 @@ class Exchange:
             self._on_buried()
         if not answer.claimed:
             return
-        jobs = [self._make(Claimed._make(row[1:])) for row in sorted(answer.claimed, key=_ORDER)]
-        for held in jobs:
+        jobs = sorted(answer.jobs(), key=_ORDER)
+        for held in [self._make(job) for job in jobs]:
             holding.add(held, to_run=self.claiming)
             if not self.claiming:
                 self.result(held, Released("the worker stopped before it started"))
-        newest = answer.claimed[-1]
-        fence = max(row[2] for row in answer.claimed)
+        fence = max(job.fence for job in jobs)
         holding.mark = max(holding.mark, fence)
-        if newest[5]:
-            self.alone(newest[2])  # such a job is claimed alone
+        if jobs[0].lost:
+            self.alone(fence)  # such a job is claimed alone
         if holding.claim_mark is not None:
             # The call in flight was sent later than these fences were handed out; holding.mark may be newer still, from a limited queue.
             holding.claim_mark = max(holding.claim_mark, fence)
@@ -362,15 +365,17 @@ class Exchange:
 
 
 def _sort_out(rows: Unread, worker: int, finished: Sequence[Held]) -> _Answer:
-    """Jobs, and what else the database has to say; that comes first."""
+    """Tell jobs from news: fenced, slow (the rank is microseconds), paused, buried. News comes first, if there is any."""
     if rows.first in (None, b"claimed"):
         return _Answer(worker, finished, rows)
+    said = [(row[0], Claimed._make(row[1:])) for row in rows]  # of news, most columns are None
+    words = {word for word, _ in said}
     return _Answer(
         worker,
         finished,
         claimed=[row for row in rows if row[0] == "claimed"],
-        fenced=frozenset(row[2] for row in rows if row[0] == "fenced"),
-        slow_seconds=next((row[7] / 1_000_000 for row in rows if row[0] == "slow"), None),
-        paused=any(row[0] == "paused" for row in rows),
-        buried=any(row[0] == "buried" for row in rows),
+        fenced=frozenset(news.fence for word, news in said if word == "fenced"),
+        slow_seconds=next((news.rank / 1_000_000 for word, news in said if word == "slow"), None),
+        paused="paused" in words,
+        buried="buried" in words,
     )

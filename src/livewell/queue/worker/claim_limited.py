@@ -22,7 +22,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import structlog
 
@@ -43,7 +43,7 @@ _LIMITED = """
     FROM livewell.queue q LEFT JOIN livewell.limiter l ON l.name = q.limiter
     WHERE q.name = ANY (%s) AND (q.concurrency IS NOT NULL OR q.group_limit IS NOT NULL OR q.limiter IS NOT NULL)
        OR EXISTS (SELECT FROM unnest(%s::text[]) AS p WHERE starts_with(q.name, p))"""
-_FIELDS = len(Claimed._fields)
+_JOB = slice(1, 1 + len(Claimed._fields))
 _WAIT_SECONDS_MAX = 30.0  # limits may be raised, and budgets reset, sooner than the database foresaw
 _SPREAD_SECONDS = (0.002, 0.05)  # after one claim that came to nothing, and at most
 _LOOK_SECONDS = 10.0  # how often it looks which queues are limited
@@ -51,7 +51,30 @@ _RESTART_SECONDS = 0.25  # how often it asks whether all workers have reported
 _STRANGERS_MAX = 1000  # names that fit a pattern and are no queues
 
 
-class Limited:
+class LimitedRow(NamedTuple):
+    """One row of claim_limited: a job and its permit; or, without either, what there is to wait for."""
+
+    answer: str  # claimed, wait, buried
+    claimed: Claimed
+    call: int
+    call_key: str | None
+    credential: str
+    permit_seconds: float | None
+    wait_seconds: float | None
+    reason: str | None
+
+    @classmethod
+    def read(cls, row: Sequence[Any]) -> Self:
+        """Give the columns their names."""
+        return cls(row[0], Claimed._make(row[_JOB]), *row[_JOB.stop :])
+
+    def permit(self, sent: float) -> Permit:
+        """Its time runs from before the claim was sent."""
+        until = None if self.permit_seconds is None else sent + self.permit_seconds
+        return Permit(self.call, self.call_key, self.credential, until)
+
+
+class ClaimLimited:
     """The claimer of limited queues."""
 
     def __init__(
@@ -141,8 +164,8 @@ class Limited:
                 self._credentials[name] = usable
                 missing |= {(limiter, credential) for credential in credentials if credential not in usable}
         without = {name for name, usable in self._credentials.items() if not usable}
-        names = {row[0] for row in rows} - without | (self._shared & set(self._queues)) - without
-        self._placed = {row[0] for row in rows if row[1]}
+        names = {name for name, *_ in rows} - without | (self._shared & set(self._queues)) - without
+        self._placed = {name for name, placed, *_ in rows if placed}
         await self._tell_lacks(sorted(missing), sorted(without))
         self._due = {name: self._due.get(name, 0.0) for name in names}
         if len(self._strangers) > _STRANGERS_MAX:
@@ -229,21 +252,19 @@ class Limited:
 
     def _take_in(self, queue: str, rows: Sequence[tuple[Any, ...]], sent: float) -> None:
         calls: dict[int, list[Held]] = defaultdict(list)
-        for row in rows:
-            if row[0] == "buried":
+        for row in map(LimitedRow.read, rows):
+            if row.answer == "buried":
                 self._on_buried()
                 return
-            if row[0] == "wait":
-                self._wait(queue, row[18], row[19])
+            if row.answer == "wait":
+                self._wait(queue, row.wait_seconds, row.reason)
                 return
-            claimed = Claimed._make(row[1 : 1 + _FIELDS])
-            permit = permit_of(row, sent)
-            held = self._make(claimed, permit)
-            if claimed.lost:
-                self._on_suspect(claimed.fence)  # it runs alone
+            held = self._make(row.claimed, row.permit(sent))
+            if row.claimed.lost:
+                self._on_suspect(row.claimed.fence)  # it runs alone
             self._holding.add(held, to_run=False)
-            self._holding.mark = max(self._holding.mark, claimed.fence)
-            calls[permit.call].append(held)
+            self._holding.mark = max(self._holding.mark, row.claimed.fence)
+            calls[row.call].append(held)
         for helds in calls.values():
             helds.sort(key=lambda held: held.job.claimed.fence)
             if self._stopping():
@@ -289,9 +310,3 @@ def divide(queues: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
         [queue for queue in queues if not queue.endswith("*")],
         tuple(queue[:-1] for queue in queues if queue.endswith("*")),
     )
-
-
-def permit_of(row: Sequence[Any], sent: float) -> Permit:
-    """The permit in a row of claim_limited; its time runs from before the claim was sent."""
-    call, call_key, credential, permit_seconds = row[14:18]
-    return Permit(call, call_key, credential, None if permit_seconds is None else sent + permit_seconds)

@@ -28,8 +28,8 @@ from livewell.model import Backoff, Claimed, Failed, Outcome, Permit, Refused, R
 from livewell.queue.definition import TaskDefinition
 from livewell.queue.failures import FailureLog
 from livewell.queue.job import Job
-from livewell.queue.worker.claim_ahead import Exchange
-from livewell.queue.worker.claim_limited import Limited, divide
+from livewell.queue.worker.claim_ahead import ClaimAhead
+from livewell.queue.worker.claim_limited import ClaimLimited, divide
 from livewell.queue.worker.holding import Held, Holding, StopReason
 from livewell.queue.worker.keeper import Keeper, Renewed
 from livewell.queue.worker.slots import Slots
@@ -103,7 +103,7 @@ class Worker:
         )
         # Jobs that may share a call are picked together, by claim_limited, also in a queue without limits.
         shared = {task.policy.queue for task in tasks.values() if task.list_parameter is not None}
-        self._exchange = Exchange(
+        self._exchange = ClaimAhead(
             database,
             self.holding,
             [queue for queue in self._names if queue not in shared],
@@ -114,7 +114,7 @@ class Worker:
             on_buried=self._on_buried,
             on_unknown=lambda: self._keeper.beat_soon(reconcile=True),
         )
-        self._limited = Limited(
+        self._limited = ClaimLimited(
             database,
             self.holding,
             queues,

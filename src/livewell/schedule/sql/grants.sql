@@ -1,27 +1,51 @@
--- Who may do what with singletons, schedules and runs. Re-applied when this file changes; skipped where roles cannot be created.
-GRANT SELECT, INSERT, UPDATE ON livewell.singleton TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.acquire_singleton, livewell.release_singleton, livewell.hold_singleton TO livewell_worker;
-GRANT SELECT ON livewell.singleton TO livewell_operate, livewell_readonly;
+-- Who may do what with singletons, schedules and runs.
+-- Re-applied when anything in the package changes; left out where roles cannot be created.
+-- How to read the matrix: functions/grant_rights.sql of db.
+SELECT livewell.grant_rights($matrix$
+object                              api      hub      operate  worker   readonly
 
--- Workers run them.
-GRANT SELECT, INSERT, UPDATE ON livewell.schedule, livewell.pulse TO livewell_worker;
-GRANT SELECT, INSERT, UPDATE, DELETE ON livewell.run TO livewell_worker;
-GRANT EXECUTE ON FUNCTION
-    livewell.declare_schedule, livewell.plan_schedule, livewell.tick_schedules, livewell.crash_runs, livewell.record_pulse, livewell.skip_slots, livewell.take_run, livewell.begin_run,
-    livewell.move_schedule, livewell.begin_asked_run, livewell.renew_run, livewell.finish_run, livewell.prune_runs, livewell.redact
-    TO livewell_worker;
+-- tables. Workers run schedules; operators look, ask, pause and remove, and so do workers, for a
+-- program that has no other login. The hub serves the watchdog, which is told names and seconds and
+-- comes without a login.
+table pulse                         -        r        rd       rawd     r
+table run                           -        -        r        rawd     r
+table schedule                      -        r        rw(asked_at,paused_at)d  rawd     r
+table singleton                     -        -        r        raw      r
+table tick                          -        r        -        -        -
 
--- Operators look, ask, pause and remove; so do workers, for a program that has no other login.
-GRANT SELECT, DELETE ON livewell.schedule, livewell.pulse TO livewell_operate;
-GRANT UPDATE (asked_at, paused_at) ON livewell.schedule TO livewell_operate;
-GRANT DELETE ON livewell.schedule, livewell.pulse TO livewell_worker;
-GRANT SELECT ON livewell.run TO livewell_operate;
-GRANT EXECUTE ON FUNCTION livewell.ask_run, livewell.pause_schedule, livewell.remove_schedule TO livewell_operate, livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.list_schedules, livewell.list_runs, livewell.late_schedules, livewell.late_at TO livewell_operate, livewell_worker, livewell_readonly;
-GRANT SELECT ON livewell.schedule, livewell.run, livewell.pulse TO livewell_readonly;
+-- functions: admin
+function late_at                    -        X        X        X        X
+function late_schedules             -        X        X        X        X
+function list_runs                  -        -        X        X        X
+function list_schedules             -        -        X        X        X
+function pause_schedule             -        -        X        X        -
+function remove_schedule            -        -        X        X        -
+function state_schedules            -        -        X        X        X
 
--- The watchdog is told names and seconds, and comes without a login.
-GRANT SELECT ON livewell.schedule, livewell.pulse, livewell.tick TO livewell_hub;
-GRANT EXECUTE ON FUNCTION livewell.late_schedules, livewell.late_at TO livewell_hub;
--- The system state.
-GRANT EXECUTE ON FUNCTION livewell.state_leases, livewell.state_schedules TO livewell_operate, livewell_worker, livewell_readonly;
+-- functions: run
+function ask_run                    -        -        X        X        -
+function begin_asked_run            -        -        -        X        -
+function begin_run                  -        -        -        X        -
+function crash_runs                 -        -        -        X        -
+function finish_run                 -        -        -        X        -
+function prune_runs                 -        -        -        X        -
+function renew_run                  -        -        -        X        -
+function skip_slots                 -        -        -        X        -
+function take_run                   -        -        -        X        -
+
+-- functions: scheduler
+function declare_schedule           -        -        -        X        -
+function move_schedule              -        -        -        X        -
+function plan_schedule              -        -        -        X        -
+function record_pulse               -        -        -        X        -
+function tick_schedules             -        -        -        X        -
+
+-- functions: singleton
+function acquire_singleton          -        -        -        X        -
+function hold_singleton             -        -        -        X        -
+function release_singleton          -        -        -        X        -
+function state_leases               -        -        X        X        X
+
+-- functions of other packages
+function redact                     -        -        -        X        -
+$matrix$);

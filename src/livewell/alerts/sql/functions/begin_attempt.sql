@@ -1,16 +1,23 @@
--- Take the next notification of a channel and record that we are about to send it. The caller commits, and only then sends.
+-- Take the next notification of a channel and record that we are about to send it. The caller
+-- commits, and only then sends.
 --
 --     waiting ──begin──▶ pending ──sent──▶ sent
---        ▲                  ├──refused for now──▶ waiting, later            refused for good, too often or too long ──▶ refused
+--        ▲                  ├──refused for now──▶ waiting, later
+--        │                  ├──refused for good, too often or too long──▶ refused
 --        │                  └──unknown──▶ unknown
 --        └──── if the receiver drops repetitions ┘
 --
 -- Called by: alerts/deliver.py, again and again until it answers nothing.
 -- Index:     notification_next_idx.
--- Lock:      the channel's row, first: senders take turns, and whoever comes after an answer "be quiet" has read it.
--- The most urgent first, then the oldest. What is older than a day helps nobody any more and is refused.
+-- Lock:      the channel's row, first: senders take turns, and whoever comes after an answer "be
+--            quiet" has read it.
+-- The most urgent first, then the oldest. What is older than a day helps nobody any more and is
+-- refused.
 CREATE OR REPLACE FUNCTION livewell.begin_attempt(p_channel text, p_lease_seconds float8)
-RETURNS TABLE (attempt_id bigint, message_id uuid, attempt integer, rule text, subject text, level text, summary text, fired_at timestamptz, started_at timestamptz)
+RETURNS TABLE (
+    attempt_id bigint, message_id uuid, attempt integer, rule text, subject text, level text,
+    summary text, fired_at timestamptz, started_at timestamptz
+)
 LANGUAGE plpgsql
 SET search_path = ''
 AS $$
@@ -22,18 +29,25 @@ DECLARE
 BEGIN
     SELECT * INTO v_channel FROM livewell.alert_channel c WHERE c.name = p_channel FOR UPDATE;
     v_now := livewell.now();
-    IF v_channel.name IS NULL OR v_channel.disabled_at IS NOT NULL OR v_channel.quiet_until > v_now THEN
+    IF v_channel.name IS NULL OR v_channel.disabled_at IS NOT NULL OR v_channel.quiet_until > v_now
+    THEN
         RETURN;
     END IF;
     WITH late AS (
-        UPDATE livewell.notification n SET state = 'refused', settled_at = v_now
+        UPDATE livewell.notification n
+        SET state = 'refused', settled_at = v_now
         FROM livewell.alert_firing f
-        WHERE n.channel = p_channel AND n.state = 'waiting' AND f.id = n.firing_id AND f.fired_at < v_now - interval '1 day'
+        WHERE n.channel = p_channel
+            AND n.state = 'waiting'
+            AND f.id = n.firing_id
+            AND f.fired_at < v_now - interval '1 day'
         RETURNING n.firing_id
     )
     SELECT count(*) INTO v_firing FROM late;
     IF v_firing > 0 THEN
-        PERFORM livewell.warn('alerts', 'a notification could not be delivered within a day', p_channel);
+        PERFORM livewell.warn(
+            'alerts', 'a notification could not be delivered within a day', p_channel
+        );
     END IF;
     SELECT n.firing_id INTO v_firing
     FROM livewell.notification n JOIN livewell.alert_firing f ON f.id = n.firing_id
@@ -43,16 +57,23 @@ BEGIN
     IF v_firing IS NULL THEN
         RETURN;
     END IF;
-    UPDATE livewell.notification n SET state = 'pending', attempts = n.attempts + 1 WHERE n.firing_id = v_firing AND n.channel = p_channel;
+    UPDATE livewell.notification n
+    SET state = 'pending', attempts = n.attempts + 1
+    WHERE n.firing_id = v_firing AND n.channel = p_channel;
     RETURN QUERY
     WITH begun AS (
         INSERT INTO livewell.notification_attempt (firing_id, channel, started_at, lease_until)
-        VALUES (v_firing, p_channel, v_now, v_now + p_lease_seconds * interval '1 second') RETURNING id
+        VALUES (v_firing, p_channel, v_now, v_now + p_lease_seconds * interval '1 second')
+        RETURNING id
     )
-    SELECT b.id, n.message_id, n.attempts::integer, f.rule, f.subject, f.level, f.summary, f.fired_at, v_now
-    FROM begun b CROSS JOIN livewell.notification n JOIN livewell.alert_firing f ON f.id = n.firing_id
+    SELECT b.id, n.message_id, n.attempts::integer, f.rule, f.subject, f.level, f.summary,
+        f.fired_at, v_now
+    FROM begun b
+    CROSS JOIN livewell.notification n
+    JOIN livewell.alert_firing f ON f.id = n.firing_id
     WHERE n.firing_id = v_firing AND n.channel = p_channel;
 END
 $$;
-COMMENT ON FUNCTION livewell.begin_attempt IS 'Records an attempt to send the next notification of a channel, and answers what to send.';
+COMMENT ON FUNCTION livewell.begin_attempt IS
+    'Records an attempt to send the next notification of a channel, and answers what to send.';
 REVOKE ALL ON FUNCTION livewell.begin_attempt FROM PUBLIC;

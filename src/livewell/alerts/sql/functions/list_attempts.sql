@@ -1,10 +1,14 @@
 -- Of one alert: its latest firings, and for each channel what was tried.
 --
--- Called by: CLI `alerts show`. One row per attempt, or one without where nothing has been tried; newest firing first, 20 firings at most.
+-- Called by: CLI `alerts show`. One row per attempt, or one without where nothing has been tried;
+--            newest firing first, 20 firings at most.
 -- Index:     alert_firing_subject_idx, notification_pkey, notification_attempt_of_idx.
 CREATE OR REPLACE FUNCTION livewell.list_attempts(p_alert bigint)
-RETURNS TABLE (firing_id bigint, fired_at timestamptz, ended_at timestamptz, summary text, channel text, state text, attempts integer, next_at timestamptz,
-               attempt_at timestamptz, outcome text, status integer, detail text)
+RETURNS TABLE (
+    firing_id bigint, fired_at timestamptz, ended_at timestamptz, summary text, channel text,
+    state text, attempts integer, next_at timestamptz, attempt_at timestamptz, outcome text,
+    status integer, detail text
+)
 LANGUAGE plpgsql
 STABLE
 SET search_path = ''
@@ -12,15 +16,21 @@ AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    SELECT f.id, f.fired_at, f.ended_at, f.summary, n.channel, n.state::text, n.attempts::integer, CASE WHEN n.state = 'waiting' THEN n.next_at END,
-           t.started_at, t.outcome::text, t.status::integer, t.detail
+    SELECT f.id, f.fired_at, f.ended_at, f.summary, n.channel, n.state::text, n.attempts::integer,
+        CASE WHEN n.state = 'waiting' THEN n.next_at END, t.started_at, t.outcome::text,
+        t.status::integer, t.detail
     FROM livewell.alert a
-    CROSS JOIN LATERAL (SELECT * FROM livewell.alert_firing o WHERE o.rule = a.rule AND o.subject = a.subject ORDER BY o.id DESC LIMIT 20) f
+    CROSS JOIN LATERAL (
+        SELECT * FROM livewell.alert_firing o
+        WHERE o.rule = a.rule AND o.subject = a.subject
+        ORDER BY o.id DESC LIMIT 20
+    ) f
     LEFT JOIN livewell.notification n ON n.firing_id = f.id
     LEFT JOIN livewell.notification_attempt t ON t.firing_id = n.firing_id AND t.channel = n.channel
     WHERE a.id = p_alert
     ORDER BY f.id DESC, n.channel, t.id LIMIT 1000;
 END
 $$;
-COMMENT ON FUNCTION livewell.list_attempts IS 'The firings of an alert, and every attempt to tell somebody of them.';
+COMMENT ON FUNCTION livewell.list_attempts IS
+    'The firings of an alert, and every attempt to tell somebody of them.';
 REVOKE ALL ON FUNCTION livewell.list_attempts FROM PUBLIC;

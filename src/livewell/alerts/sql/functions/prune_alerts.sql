@@ -1,4 +1,5 @@
--- Forget firings that ended long ago, with all that was sent of them, and alerts that have not fired since; a bounded page per call.
+-- Forget firings that ended long ago, with all that was sent of them, and alerts that have not
+-- fired since; a bounded page per call.
 --
 -- Called by: alerts/deliver.py, prune(), until it answers 0.
 -- Index:     alert_firing_fired_idx; notifications and attempts go with their firing.
@@ -13,14 +14,28 @@ DECLARE
     v_firings   integer;
     v_alerts    integer;
 BEGIN
-    DELETE FROM livewell.alert_firing f WHERE f.id = ANY (ARRAY(
-        SELECT o.id FROM livewell.alert_firing o WHERE o.fired_at < v_before AND o.ended_at < v_before ORDER BY o.fired_at LIMIT p_limit FOR UPDATE SKIP LOCKED));
+    DELETE FROM livewell.alert_firing f
+    WHERE f.id = ANY (
+        ARRAY(
+            SELECT o.id FROM livewell.alert_firing o
+            WHERE o.fired_at < v_before AND o.ended_at < v_before
+            ORDER BY o.fired_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+        )
+    );
     GET DIAGNOSTICS v_firings = ROW_COUNT;
-    DELETE FROM livewell.alert a WHERE a.id = ANY (ARRAY(
-        SELECT o.id FROM livewell.alert o WHERE o.state = 'armed' AND o.held_at < v_before ORDER BY o.id LIMIT p_limit FOR UPDATE SKIP LOCKED));
+    DELETE FROM livewell.alert a
+    WHERE a.id = ANY (
+        ARRAY(
+            SELECT o.id FROM livewell.alert o
+            WHERE o.state = 'armed' AND o.held_at < v_before
+            ORDER BY o.id LIMIT p_limit FOR UPDATE SKIP LOCKED
+        )
+    );
     GET DIAGNOSTICS v_alerts = ROW_COUNT;
     RETURN v_firings + v_alerts;
 END
 $$;
-COMMENT ON FUNCTION livewell.prune_alerts IS 'Deletes at most p_limit firings and alerts that ended more than p_days ago, and answers how many.';
+COMMENT ON FUNCTION livewell.prune_alerts IS
+    'Deletes at most p_limit firings and alerts that ended more than p_days ago, and answers how '
+    'many.';
 REVOKE ALL ON FUNCTION livewell.prune_alerts FROM PUBLIC;

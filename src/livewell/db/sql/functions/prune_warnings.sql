@@ -26,5 +26,6 @@ BEGIN
     RETURN v_deleted;
 END
 $$;
-COMMENT ON FUNCTION livewell.prune_warnings IS 'Deletes at most p_limit warnings older than p_days, and answers how many.';
+COMMENT ON FUNCTION livewell.prune_warnings IS
+    'Deletes at most p_limit warnings older than p_days, and answers how many.';
 REVOKE ALL ON FUNCTION livewell.prune_warnings FROM PUBLIC;

@@ -1,17 +1,36 @@
--- Tell the breaker of a credential how calls ended: ok; outage (the upstream as a whole: no connection, no credential accepted); upstream (its fault, as a task says); key (it failed for this key, perhaps for it alone);
--- data (it answered, but the key or value is bad); new (it failed for a key that never had data); ours (says nothing about it); wall (bandwidth used up).
+-- Tell the breaker of a credential how calls ended: ok; outage (the upstream as a whole: no
+-- connection, no credential accepted); upstream (its fault, as a task says); key (it failed for
+-- this key, perhaps for it alone); data (it answered, but the key or value is bad); new (it failed
+-- for a key that never had data); ours (says nothing about it); wall (bandwidth used up).
 --
 --     closed ──too many failures──▶ open ──time over──▶ half open: one probe ──ok, data──▶ closed
 --       │                            ▲                    ▲  └──failed──▶ open, twice as long
---       │                            └──as many again─────┤  └──ours, new, released, prober dead, or of a key that was failing already──▶ half open, another probe
+--       │                            └──as many again─────┤  └──no verdict──▶ half open
 --       └──too many keys failed, each on its own──────────┘
 --
--- A failing key counts once, when it turns from good to failing (R13, X10): however often it is tried, it says nothing new. Keys that fail each on its own (`key`) open nothing by themselves: they raise a doubt,
--- half open with opened = 0, and the probe, a key that is not failing, decides. Only as many again in a row open the breaker: a handful of bad keys that happen to come one after the other stops nobody.
--- Called by: charge_jobs, the limiter's row locked. p_fences, p_ends, p_causes: one entry per call, a coalesced call counts once. p_keys, p_fared, p_calls: one per job, see mark_keys; without them every failure is news.
--- p_newest: the newest fence handed out so far. A call claimed before the breaker opened says nothing about the time after: its fence is at most opened_fence.
+-- No verdict: ours, new, released, prober dead, or of a key that was failing already.
+--
+-- A failing key counts once, when it turns from good to failing (R13, X10): however often it is
+-- tried, it says nothing new. Keys that fail each on its own (`key`) open nothing by themselves:
+-- they raise a doubt, half open with opened = 0, and the probe, a key that is not failing, decides.
+-- Only as many again in a row open the breaker: a handful of bad keys that happen to come one after
+-- the other stops nobody.
+-- Called by: charge_jobs, the limiter's row locked. p_fences, p_ends, p_causes: one entry per call,
+--            a coalesced call counts once. p_keys, p_fared, p_calls: one per job, see mark_keys;
+--            without them every failure is news.
+-- p_newest: the newest fence handed out so far. A call claimed before the breaker opened says
+--           nothing about the time after: its fence is at most opened_fence.
 CREATE OR REPLACE FUNCTION livewell.book_calls(
-    p_limiter text, p_credential text, p_fences bigint[], p_ends text[], p_newest bigint, p_causes text[] DEFAULT NULL, p_keys text[] DEFAULT NULL, p_fared text[] DEFAULT NULL, p_calls bigint[] DEFAULT NULL)
+    p_limiter text,
+    p_credential text,
+    p_fences bigint[],
+    p_ends text[],
+    p_newest bigint,
+    p_causes text[] DEFAULT NULL,
+    p_keys text[] DEFAULT NULL,
+    p_fared text[] DEFAULT NULL,
+    p_calls bigint[] DEFAULT NULL
+)
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
@@ -23,59 +42,106 @@ DECLARE
     v_c         livewell.limiter_credential;
     v_news      bigint[];
     v_ends      text[] := p_ends;
-    v_said      record;         -- what these calls say: calls, failures, keyless, wall, keyed, in_row, cause
+    -- what these calls say: calls, failures, keyless, wall, keyed, in_row, cause
+    v_said      record;
     v_window    record;         -- and with those of the window
     v_keys      integer;        -- different keys that turned in the window
 BEGIN
     SELECT * INTO v_limiter FROM livewell.limiter l WHERE l.name = p_limiter;
-    SELECT * INTO v_c FROM livewell.limiter_credential c WHERE c.limiter = p_limiter AND c.name = p_credential;
+    SELECT * INTO v_c FROM livewell.limiter_credential c
+    WHERE c.limiter = p_limiter AND c.name = p_credential;
     IF v_limiter.breaker_failures IS NULL OR v_c.name IS NULL THEN
         RETURN;
     END IF;
     IF p_keys IS NOT NULL THEN
         v_news := livewell.mark_keys(p_limiter, p_credential, p_keys, p_fared, p_calls, v_now);
-        v_ends := ARRAY(SELECT CASE WHEN g.ended IN ('upstream', 'key') AND g.fence <> ALL (v_news) THEN 'known' ELSE g.ended END
-                        FROM unnest(p_fences, p_ends) WITH ORDINALITY AS g (fence, ended, place) ORDER BY g.place);
+        v_ends := ARRAY(
+            SELECT CASE
+                WHEN g.ended IN ('upstream', 'key') AND g.fence <> ALL (v_news) THEN 'known'
+                ELSE g.ended
+            END
+            FROM unnest(p_fences, p_ends) WITH ORDINALITY AS g (fence, ended, place)
+            ORDER BY g.place
+        );
     END IF;
     IF v_c.breaker <> 'closed' THEN
-        PERFORM livewell.book_probe(v_limiter, v_c, g.ended, coalesce(g.cause, g.ended), p_newest, v_now) FROM unnest(p_fences, v_ends, p_causes) AS g (fence, ended, cause) WHERE g.fence = v_c.probe_fence;
+        PERFORM livewell.book_probe(
+            v_limiter, v_c, g.ended, coalesce(g.cause, g.ended), p_newest, v_now
+        )
+        FROM unnest(p_fences, v_ends, p_causes) AS g (fence, ended, cause)
+        WHERE g.fence = v_c.probe_fence;
         RETURN;
     END IF;
 
     WITH said AS (
-        SELECT g.fence, g.ended, g.cause, g.ended IN ('outage', 'upstream', 'key', 'wall') AS failed, g.ended IN ('ok', 'data') AS answered
-        FROM unnest(p_fences, v_ends, p_causes) AS g (fence, ended, cause) WHERE g.fence > v_c.opened_fence AND g.ended NOT IN ('ours', 'new', 'known')
+        SELECT g.fence, g.ended, g.cause,
+            g.ended IN ('outage', 'upstream', 'key', 'wall') AS failed,
+            g.ended IN ('ok', 'data') AS answered
+        FROM unnest(p_fences, v_ends, p_causes) AS g (fence, ended, cause)
+        WHERE g.fence > v_c.opened_fence AND g.ended NOT IN ('ours', 'new', 'known')
     )
-    SELECT count(*) AS calls, count(*) FILTER (WHERE s.failed) AS failures, count(*) FILTER (WHERE s.ended IN ('outage', 'wall')) AS keyless, coalesce(bool_or(s.ended = 'wall'), false) AS wall,
-           coalesce(bool_and(s.ended = 'key') FILTER (WHERE s.failed), false) AS keyed,
-           -- In the order of the claims: how many failures since the last answer.
-           count(*) FILTER (WHERE s.failed AND s.fence > coalesce((SELECT max(o.fence) FROM said o WHERE o.answered), 0)) + CASE WHEN bool_or(s.answered) THEN 0 ELSE v_c.failures_in_row END AS in_row,
-           (array_agg(coalesce(s.cause, s.ended) ORDER BY s.ended = 'wall' DESC, s.fence DESC) FILTER (WHERE s.failed))[1] AS cause
+    SELECT count(*) AS calls, count(*) FILTER (WHERE s.failed) AS failures,
+        count(*) FILTER (WHERE s.ended IN ('outage', 'wall')) AS keyless,
+        coalesce(bool_or(s.ended = 'wall'), false) AS wall,
+        coalesce(bool_and(s.ended = 'key') FILTER (WHERE s.failed), false) AS keyed,
+        -- In the order of the claims: how many failures since the last answer.
+        count(*) FILTER (
+            WHERE s.failed
+                AND s.fence > coalesce((SELECT max(o.fence) FROM said o WHERE o.answered), 0)
+        ) + CASE WHEN bool_or(s.answered) THEN 0 ELSE v_c.failures_in_row END AS in_row,
+        (
+            array_agg(
+                coalesce(s.cause, s.ended) ORDER BY s.ended = 'wall' DESC, s.fence DESC
+            ) FILTER (WHERE s.failed)
+        )[1] AS cause
     INTO v_said FROM said s;
     IF v_said.calls = 0 THEN
         RETURN;
     END IF;
     IF v_said.in_row <> v_c.failures_in_row THEN
-        UPDATE livewell.limiter_credential c SET failures_in_row = v_said.in_row WHERE c.limiter = p_limiter AND c.name = p_credential;
+        UPDATE livewell.limiter_credential c
+        SET failures_in_row = v_said.in_row
+        WHERE c.limiter = p_limiter AND c.name = p_credential;
     END IF;
     INSERT INTO livewell.limiter_calls AS k (limiter, credential, since, calls, failures, keyless)
-    VALUES (p_limiter, p_credential, to_timestamp(floor(extract(epoch FROM v_now) / 10) * 10), v_said.calls, v_said.failures, v_said.keyless)
-    ON CONFLICT (limiter, credential, since) DO UPDATE SET calls = k.calls + excluded.calls, failures = k.failures + excluded.failures, keyless = k.keyless + excluded.keyless;
+    VALUES (
+        p_limiter, p_credential, to_timestamp(floor(extract(epoch FROM v_now) / 10) * 10),
+        v_said.calls, v_said.failures, v_said.keyless
+    )
+    ON CONFLICT (limiter, credential, since)
+    DO UPDATE SET calls = k.calls + excluded.calls, failures = k.failures + excluded.failures,
+        keyless = k.keyless + excluded.keyless;
     IF v_said.failures = 0 THEN
         RETURN;
     END IF;
-    SELECT sum(k.calls) AS calls, sum(k.failures) AS failures, sum(k.keyless) AS keyless INTO v_window FROM livewell.limiter_calls k
-    WHERE k.limiter = p_limiter AND k.credential = p_credential AND k.since > v_now - v_limiter.breaker_seconds * interval '1 second';
+    SELECT sum(k.calls) AS calls, sum(k.failures) AS failures, sum(k.keyless) AS keyless
+    INTO v_window FROM livewell.limiter_calls k
+    WHERE k.limiter = p_limiter
+        AND k.credential = p_credential
+        AND k.since > v_now - v_limiter.breaker_seconds * interval '1 second';
     SELECT count(*) INTO v_keys FROM livewell.limiter_failing f
-    WHERE f.limiter = p_limiter AND f.credential = p_credential AND f.counted AND f.turned_at > v_now - v_limiter.breaker_seconds * interval '1 second';
-    IF v_said.wall OR v_said.in_row >= v_limiter.breaker_in_row
-       OR v_window.failures >= v_limiter.breaker_failures AND v_window.failures >= v_limiter.breaker_share * v_window.calls
-          -- One key that fails at every other call is still one key.
-          AND (p_keys IS NULL OR v_window.keyless + v_keys >= v_limiter.breaker_failures) THEN
-        UPDATE livewell.limiter_credential c SET opened_at = v_now, opened_keys = v_keys WHERE c.limiter = p_limiter AND c.name = p_credential;
-        PERFORM livewell.open_breaker(v_limiter, v_c, CASE WHEN v_said.wall THEN 'wall' WHEN v_said.keyed THEN 'doubt' ELSE 'open' END, v_said.cause, p_newest, v_now);
+    WHERE f.limiter = p_limiter
+        AND f.credential = p_credential
+        AND f.counted
+        AND f.turned_at > v_now - v_limiter.breaker_seconds * interval '1 second';
+    IF v_said.wall
+        OR v_said.in_row >= v_limiter.breaker_in_row
+        OR v_window.failures >= v_limiter.breaker_failures
+            AND v_window.failures >= v_limiter.breaker_share * v_window.calls
+            -- One key that fails at every other call is still one key.
+            AND (p_keys IS NULL OR v_window.keyless + v_keys >= v_limiter.breaker_failures)
+    THEN
+        UPDATE livewell.limiter_credential c
+        SET opened_at = v_now, opened_keys = v_keys
+        WHERE c.limiter = p_limiter AND c.name = p_credential;
+        PERFORM livewell.open_breaker(
+            v_limiter, v_c,
+            CASE WHEN v_said.wall THEN 'wall' WHEN v_said.keyed THEN 'doubt' ELSE 'open' END,
+            v_said.cause, p_newest, v_now
+        );
     END IF;
 END
 $$;
-COMMENT ON FUNCTION livewell.book_calls IS 'Moves the breaker of a credential by how its calls ended.';
+COMMENT ON FUNCTION livewell.book_calls IS
+    'Moves the breaker of a credential by how its calls ended.';
 REVOKE ALL ON FUNCTION livewell.book_calls FROM PUBLIC;

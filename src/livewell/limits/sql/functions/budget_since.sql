@@ -1,8 +1,11 @@
--- The instant since which usage counts against a limiter's budget: a rolling span ago, or the last reset of the day in its zone.
+-- The instant since which usage counts against a limiter's budget: a rolling span ago, or the last
+-- reset of the day in its zone.
 --
--- Called by: limiter_room, book_usage, list_limiters.
--- Rolling: whole hours, and one more, so that the oldest hour counts until all of it is past (721 hours for 30 days): never too little is counted.
--- The day: the latest reset that is not in the future. A reset time that a change to summer time leaves out is taken as Postgres takes it, an hour later.
+-- Called by: limiter_room, limiter_budget, book_usage, list_limiters.
+-- Rolling: whole hours, and one more, so that the oldest hour counts until all of it is past (721
+--          hours for 30 days): never too little is counted.
+-- The day: the latest reset that is not in the future. A reset time that a change to summer time
+-- leaves out is taken as Postgres takes it, an hour later.
 CREATE OR REPLACE FUNCTION livewell.budget_since(p_limiter livewell.limiter, p_now timestamptz)
 RETURNS timestamptz
 LANGUAGE plpgsql
@@ -16,7 +19,8 @@ BEGIN
     IF p_limiter.budget_seconds IS NOT NULL THEN
         RETURN date_trunc('hour', p_now) - p_limiter.budget_seconds * interval '1 second';
     END IF;
-    v_local := date_trunc('day', p_now AT TIME ZONE p_limiter.budget_zone) + p_limiter.budget_resets;
+    v_local :=
+        date_trunc('day', p_now AT TIME ZONE p_limiter.budget_zone) + p_limiter.budget_resets;
     IF v_local AT TIME ZONE p_limiter.budget_zone > p_now THEN
         v_local := v_local - interval '1 day';
     END IF;

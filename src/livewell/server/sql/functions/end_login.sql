@@ -1,8 +1,10 @@
--- A person logs out: their login ends, everywhere. Answers false when there is none of that id, or it is no login.
+-- A person logs out: their login ends, everywhere. Answers false when there is none of that id, or
+-- it is no login.
 --
 -- Called by: servers, with the id of the login whose secret they have just seen.
 -- Index: api_key_pkey.
--- Why SECURITY DEFINER: livewell_api has no table rights; it can end nothing but a login, and row security holds it to the one it was given.
+-- Why SECURITY DEFINER: livewell_api has no table rights; it can end nothing but a login, and row
+-- security holds it to the one it was given.
 CREATE OR REPLACE FUNCTION livewell.end_login(p_id text)
 RETURNS boolean
 LANGUAGE plpgsql
@@ -13,9 +15,12 @@ DECLARE
     v_now pg_catalog.timestamptz := livewell.now();
 BEGIN
     PERFORM pg_catalog.set_config('livewell.user_id', 'key:' || p_id, true);
-    UPDATE livewell.api_key k SET revoked_at = coalesce(k.revoked_at, v_now) WHERE k.id = p_id AND k.kind = 'login';
+    UPDATE livewell.api_key k
+    SET revoked_at = coalesce(k.revoked_at, v_now)
+    WHERE k.id = p_id AND k.kind = 'login';
     RETURN FOUND;
 END
 $$;
-COMMENT ON FUNCTION livewell.end_login IS 'Ends the login of a browser; false when there is none of that id.';
+COMMENT ON FUNCTION livewell.end_login IS
+    'Ends the login of a browser; false when there is none of that id.';
 REVOKE ALL ON FUNCTION livewell.end_login FROM PUBLIC;

@@ -1,10 +1,16 @@
--- The key with this id, if it may be used now: what it may do, the hash to compare its secret with, and how many sessions its strangers may have.
+-- The key with this id, if it may be used now: what it may do, the hash to compare its secret with,
+-- and how many sessions its strangers may have.
 --
--- Called by: servers, at most once a minute per key and process. An unknown, a revoked and an expired id give no row: the same answer. A login link is no key (redeem_link).
+-- Called by: servers, at most once a minute per key and process. An unknown, a revoked and an
+--            expired id give no row: the same answer. A login link is no key (redeem_link).
 -- Index:     api_key_pkey.
--- Why SECURITY DEFINER: livewell_api has no table rights; it acts only on the row of the id it is given.
+-- Why SECURITY DEFINER: livewell_api has no table rights; it acts only on the row of the id it is
+-- given.
 CREATE OR REPLACE FUNCTION livewell.find_api_key(p_id text)
-RETURNS TABLE (secret_hash bytea, kind text, scopes text[], types text[], public boolean, seconds_left float8, sessions_max integer)
+RETURNS TABLE (
+    secret_hash bytea, kind text, scopes text[], types text[], public boolean, seconds_left float8,
+    sessions_max integer
+)
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = ''
@@ -15,10 +21,16 @@ DECLARE
 BEGIN
     PERFORM pg_catalog.set_config('livewell.user_id', 'key:' || p_id, true);
     RETURN QUERY
-    SELECT k.secret_hash, k.kind, k.scopes, k.types, k.public, extract(epoch FROM k.expires_at - v_now)::pg_catalog.float8, k.sessions_max
+    SELECT k.secret_hash, k.kind, k.scopes, k.types, k.public,
+        extract(epoch FROM k.expires_at - v_now)::pg_catalog.float8, k.sessions_max
     FROM livewell.api_key k
-    WHERE k.id = p_id AND k.kind <> 'link' AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > v_now);
+    WHERE k.id = p_id
+        AND k.kind <> 'link'
+        AND k.revoked_at IS NULL
+        AND (k.expires_at IS NULL OR k.expires_at > v_now);
 END
 $$;
-COMMENT ON FUNCTION livewell.find_api_key IS 'What a key may do, the hash of its secret, and its sessions_max; no row when it is unknown, revoked or expired.';
+COMMENT ON FUNCTION livewell.find_api_key IS
+    'What a key may do, the hash of its secret, and its sessions_max; no row when it is unknown, '
+    'revoked or expired.';
 REVOKE ALL ON FUNCTION livewell.find_api_key FROM PUBLIC;

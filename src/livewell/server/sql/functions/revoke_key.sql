@@ -1,4 +1,5 @@
--- Revoke a key, a link or a login: servers refuse it at once, or when what they remember of it is a minute old. Answers false when there is none of that id.
+-- Revoke a key, a link or a login: servers refuse it at once, or when what they remember of it is a
+-- minute old. Answers false when there is none of that id.
 --
 -- Called by: `livewell keys revoke`, as the owner.
 CREATE OR REPLACE FUNCTION livewell.revoke_key(p_id text)
@@ -13,5 +14,6 @@ BEGIN
     RETURN FOUND;
 END
 $$;
-COMMENT ON FUNCTION livewell.revoke_key IS 'Revokes an API key, a login link or a login; false when there is none of that id.';
+COMMENT ON FUNCTION livewell.revoke_key IS
+    'Revokes an API key, a login link or a login; false when there is none of that id.';
 REVOKE ALL ON FUNCTION livewell.revoke_key FROM PUBLIC;
