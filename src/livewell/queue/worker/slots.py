@@ -164,7 +164,7 @@ class Slots:
         """As _outcome, for all jobs of a call: they share whatever ends it."""
         try:
             for held in helds:
-                held.job.check_permit()
+                held.job.check_permit()  # a look: a late call need not even begin. It is spent when the request is written.
             return await run_call([held.job for held in helds], self._tasks, self._run_sync)
         except PermitLate as late:
             return [Released(str(late))] * len(helds)
