@@ -62,7 +62,7 @@ def test_calls_of_one_endpoint_share_connections() -> None:
     assert second is not None
     assert several is not None
     assert first.family == second.family != several.family
-    assert (first.subjects, second.subjects) == ({"A"}, {"B"})
+    assert (first.subjects, second.subjects) == (frozenset("A"), frozenset("B"))
 
 
 def test_a_type_whose_answers_prove_nothing_shares_no_connection() -> None:
