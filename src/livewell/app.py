@@ -488,7 +488,7 @@ class Livewell:
         from livewell.outbound import Outbound  # noqa: PLC0415 - see above
         from livewell.refresh.definition.credentials import Credentials  # noqa: PLC0415 - see above
         from livewell.refresh.due.check import Dispatcher  # noqa: PLC0415 - see above
-        from livewell.refresh.task import KIND, QUEUES, Refresher  # noqa: PLC0415 - see above
+        from livewell.refresh.task import KIND, QUEUES, RefreshTask  # noqa: PLC0415 - see above
 
         chosen = list(queues or [*sorted({definition.policy.queue for definition in self.tasks.values()}), QUEUES])
         holder = name or f"{socket.gethostname()}:{os.getpid()}"
@@ -502,7 +502,7 @@ class Livewell:
         tasks, beside = self.tasks, [scheduler.run]
         hear = [scheduler.wake]
         if refreshes:
-            refresher = Refresher(
+            refresher = RefreshTask(
                 self.database,
                 self.nudger,
                 outbound=Outbound.from_settings(self.settings),

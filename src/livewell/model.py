@@ -154,6 +154,20 @@ class Stopped:
 Outcome = Succeeded | Failed | Refused | Released | Stopped
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedElsewhere:
+    """The job's end is committed already, in its own transaction or with what it stored: nothing is left to write.
+
+    outcome says how the run went, for counters and the log.
+    """
+
+    outcome: Outcome = field(default_factory=Succeeded)
+
+
+# How a run ended, as the worker hears it; None: the job is no longer ours.
+RunEnd = Outcome | FinishedElsewhere | None
+
+
 class Retry(Exception):
     """Raise in a handler to be run again later: raise Retry("503", after="30s", blame=Blame.UPSTREAM). Counts as an attempt."""
 

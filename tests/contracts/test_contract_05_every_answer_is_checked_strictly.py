@@ -1,4 +1,4 @@
-"""Contract 5: strict schema and sanity on every answer. There is one validate step, and nothing but its Valid reaches the store.
+"""Contract 5: strict schema and sanity on every answer. There is one validate step, and no rows but those of its Value reach the store.
 
 Broken once, and kept broken below: a missing field taken as NULL, a text taken as a number, bounds not looked at; each is noticed. And where Python would let a value through,
 the table still refuses it: its CHECKs come from the same definition.
@@ -20,9 +20,10 @@ import livewell
 from livewell.apps.market import type_files
 from livewell.refresh.definition.document import read_file
 from livewell.refresh.definition.model import Column, TypeDefinition
-from livewell.refresh.validate import answer as validation
+from livewell.refresh.result import Failure, Missing, Value
 from livewell.refresh.validate import column_value as cell
-from livewell.refresh.validate.answer import Missing, Rejected, Valid, validate
+from livewell.refresh.validate import key_rows
+from livewell.refresh.validate.answer import validate
 from tests.support.refresh_types import NOW
 from tests.support.registry_sql import RegistrySession
 
@@ -79,8 +80,8 @@ def stored(definition: TypeDefinition) -> list[str]:
     """The wrong answers that would have been stored."""
     found = []
     for what, rows in broken(definition):
-        verdict = validate(definition, [definition.sample.key], json.dumps(rows).encode(), content_type=None, now=NOW)
-        found += [what] if isinstance(verdict[definition.sample.key], Valid) else []
+        results = validate(definition, [definition.sample.key], json.dumps(rows).encode(), content_type=None, now=NOW)
+        found += [what] if isinstance(results[definition.sample.key], Value) else []
     return found
 
 
@@ -97,7 +98,7 @@ def test_an_answer_without_data_is_never_a_value(definition: TypeDefinition, bod
     """Whatever the type."""
     [found] = validate(definition, [definition.sample.key], body.encode(), content_type=None, now=NOW).values()
 
-    assert isinstance(found, Rejected | Missing)
+    assert isinstance(found, Failure | Missing)
 
 
 @pytest.mark.parametrize("definition", MARKET, ids=lambda definition: definition.name)
@@ -105,7 +106,7 @@ def test_another_symbol_is_never_stored(definition: TypeDefinition) -> None:
     """Ask for A, answer B (F-D9)."""
     [found] = validate(definition, ["OTHER"], definition.sample.body.encode(), content_type=None, now=NOW).values()
 
-    assert isinstance(found, Rejected)
+    assert isinstance(found, Failure)
     assert found.reason == "wrong_key"
 
 
@@ -114,7 +115,7 @@ def test_another_symbol_is_never_stored(definition: TypeDefinition) -> None:
 
 def test_a_missing_field_as_null_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a lenient reader would do it."""
-    monkeypatch.setattr(validation, "_field", lambda row, _, path: row.get(path[0]))
+    monkeypatch.setattr(key_rows, "_field", lambda row, _, path: row.get(path[0]))
     quote = next(definition for definition in MARKET if definition.name == "quote")
 
     assert "year_high missing None" in stored(quote)
@@ -141,7 +142,7 @@ def test_bounds_that_python_forgot_are_held_by_the_table(livewell_dsn: str) -> N
         session.apply_upstream()
         session.apply(quote)
         [good] = validate(quote, ["AAPL"], quote.sample.body.encode(), content_type=None, now=NOW).values()
-        assert isinstance(good, Valid)
+        assert isinstance(good, Value)
 
         for wrong in ({"price": "0"}, {"price": None}, {"exchange": "x" * 51}, {"volume": "-1"}):
             with pytest.raises(psycopg.errors.IntegrityError):

@@ -11,7 +11,6 @@ import pytest
 
 from livewell import Settings
 from livewell.apps.market.simulator.oracle.log import read_events
-from livewell.refresh import task as refresher
 from livewell.refresh.fetch.upstream_call import Fetched
 from tests.support.market import Market, market
 
@@ -49,7 +48,7 @@ async def test_counting_anything_else_is_noticed(
     def decoded(fetched: Fetched, _: str) -> int:
         return fetched.decoded_bytes
 
-    monkeypatch.setattr(refresher, "_counted", decoded)
+    monkeypatch.setattr(Fetched, "counted", decoded)
     async with market(livewell_settings, tmp_path, limits=LIMITS) as opened:
         charged, sent = await charged_and_sent(opened)
     assert charged != sent

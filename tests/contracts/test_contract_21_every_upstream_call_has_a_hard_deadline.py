@@ -19,7 +19,8 @@ from livewell.apps.market.simulator.simulator import Simulator
 from livewell.outbound import Outbound
 from livewell.refresh.definition.document import read_file
 from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
-from livewell.refresh.fetch.upstream_call import Failure, Fetched, fetch
+from livewell.refresh.fetch.upstream_call import Fetched, fetch
+from livewell.refresh.result import Failure
 from tests.support.market import CREDENTIAL, HOST, UPSTREAM, quote
 
 DEADLINE_SECONDS = 0.5
@@ -33,7 +34,7 @@ async def simulator(tmp_path: Path) -> AsyncIterator[Simulator]:
 
 
 async def call(simulator: Simulator, fault: str, deadline_seconds: float) -> Fetched:
-    """One call as the refresher makes it."""
+    """One call as the refresh task makes it."""
     upstream = read_file(
         UPSTREAM.format(url=simulator.url, credential=CREDENTIAL, limits="").encode(), "u", private_hosts=[HOST]
     )
@@ -53,9 +54,8 @@ async def test_a_slow_answer_is_a_failed_one(simulator: Simulator, fault: str) -
     began = time.monotonic()
     fetched = await call(simulator, fault, DEADLINE_SECONDS)
     assert time.monotonic() - began < DEADLINE_SECONDS + 5
-    [result] = fetched.results.values()
-    assert isinstance(result, Failure)
-    assert result.reason == "deadline"
+    assert isinstance(fetched.came, Failure)
+    assert fetched.came.reason == "deadline"
     if fault == "slow_drip":
         assert fetched.wire_bytes > 0
 

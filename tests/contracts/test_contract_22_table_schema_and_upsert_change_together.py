@@ -18,7 +18,8 @@ from livewell.refresh.definition.document import read_file
 from livewell.refresh.definition.model import TypeDefinition
 from livewell.refresh.registry.apply import apply
 from livewell.refresh.registry.drift import Drift, find_drift
-from livewell.refresh.validate.answer import Valid, validate
+from livewell.refresh.result import Value
+from livewell.refresh.validate.answer import validate
 from livewell.settings import Settings
 from tests.support.refresh_types import NOW, QUOTE, type_of
 from tests.support.registry_sql import RegistrySession
@@ -86,7 +87,7 @@ async def test_what_the_schema_lets_through_the_upsert_stores_whole(registry: Re
     definition = shipped(name)
     key = definition.sample.key
     [valid] = validate(definition, [key], definition.sample.body.encode(), content_type=None, now=NOW).values()
-    assert isinstance(valid, Valid)
+    assert isinstance(valid, Value)
 
     assert registry.write(name, {key: valid.rows}) == len(valid.rows)
     assert registry.write(name, {key: valid.rows}) == 0
@@ -101,7 +102,7 @@ async def test_an_upsert_that_forgets_a_column_is_noticed(registry: RegistrySess
     """Broken on purpose: the same check, with an upsert that was made from another list."""
     definition = shipped("quote")
     [valid] = validate(definition, ["AAPL"], definition.sample.body.encode(), content_type=None, now=NOW).values()
-    assert isinstance(valid, Valid)
+    assert isinstance(valid, Value)
     last = "WITH ORDINALITY AS e (value, ordinality)"
     registry.rows(
         changed(source("write_values"), (f"{last}) AS c;", f"{last} WHERE e.value ->> 'name' <> 'volume') AS c;"))

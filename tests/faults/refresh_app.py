@@ -18,9 +18,10 @@ from livewell import Livewell, Settings
 from livewell.errors import OwnershipLost
 from livewell.outbound import Outbound
 from livewell.queue.job import Job
-from livewell.refresh.fetch.upstream_call import Failure
+from livewell.refresh.job_payload import Wanted
 from livewell.refresh.registry.registry import Registry
-from livewell.refresh.task import KnownType, Refresher, Wanted
+from livewell.refresh.result import Failure
+from livewell.refresh.task import JobEnd, KnownType, RefreshTask
 from tests.faults.fleet_app import LOG, note
 
 DEADLINE = "LIVEWELL_TEST_DEADLINE_SECONDS"
@@ -28,24 +29,24 @@ STUBBORN = "LIVEWELL_TEST_STUBBORN"
 ATTENTIVE = "LIVEWELL_TEST_ATTENTIVE"
 
 app = Livewell()
-_refresh = Refresher._refresh
+_refresh = RefreshTask._refresh
 look = Registry.look
 
 
 async def _noted(
-    refresher: Refresher, known: KnownType | Failure, taken: Sequence[tuple[Wanted, Job]]
-) -> list[Exception | None]:
+    task: RefreshTask, known: KnownType | Failure, taken: Sequence[tuple[Wanted, Job]]
+) -> Sequence[JobEnd]:
     fence = taken[0][1].claimed.fence
     note("start", fence)
-    outcomes = await _refresh(refresher, known, taken)
-    note("fenced" if any(isinstance(one, OwnershipLost) for one in outcomes) else "done", fence)
-    return outcomes
+    ends = await _refresh(task, known, taken)
+    note("fenced" if any(isinstance(one, OwnershipLost) for one in ends) else "done", fence)
+    return ends
 
 
 async def _stubborn(
-    refresher: Refresher, known: KnownType | Failure, taken: Sequence[tuple[Wanted, Job]]
-) -> list[Exception | None]:
-    acting = asyncio.create_task(_noted(refresher, known, taken))
+    task: RefreshTask, known: KnownType | Failure, taken: Sequence[tuple[Wanted, Job]]
+) -> Sequence[JobEnd]:
+    acting = asyncio.create_task(_noted(task, known, taken))
     while not acting.done():
         with suppress(asyncio.CancelledError):
             await asyncio.shield(acting)
@@ -66,7 +67,7 @@ def _hasty(settings: Settings) -> Outbound:
 
 
 if LOG in os.environ:  # we are a worker
-    setattr(Refresher, "_refresh", _stubborn if STUBBORN in os.environ else _noted)  # noqa: B010 - a method, on purpose
+    setattr(RefreshTask, "_refresh", _stubborn if STUBBORN in os.environ else _noted)  # noqa: B010 - a method, on purpose
     if ATTENTIVE in os.environ:
         setattr(Registry, "look", _look)  # noqa: B010 - the same
     if DEADLINE in os.environ:

@@ -9,7 +9,8 @@ from typing import Any
 from livewell.refresh.definition import document as documents
 from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
 from livewell.refresh.registry.apply import type_row
-from livewell.refresh.validate.answer import Valid, validate
+from livewell.refresh.result import Value
+from livewell.refresh.validate.answer import validate
 from tests.support.queue_sql import QueueSession
 from tests.support.refresh_types import NOW, upstream_of
 
@@ -82,7 +83,7 @@ class RegistrySession(QueueSession):
     def store(self, definition: TypeDefinition, key: str, body: str) -> int:
         """Validate an answer and write it."""
         found = validate(definition, [key], body.encode(), content_type=None, now=NOW)[key]
-        assert isinstance(found, Valid), found
+        assert isinstance(found, Value), found
         return self.write(definition.name, {key: found.rows})
 
     def read(self, name: str, *keys: str) -> dict[str, Any]:

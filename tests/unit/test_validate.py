@@ -11,7 +11,8 @@ import pytest
 from livewell.model import Blame
 from livewell.refresh.definition.model import TypeDefinition
 from livewell.refresh.reasons import Reason
-from livewell.refresh.validate.answer import Missing, Rejected, Transform, Valid, Verdict, validate
+from livewell.refresh.result import Failure, Missing, Result, Singly, Value
+from livewell.refresh.validate.answer import Transform, validate
 from tests.support.refresh_types import NOW, PRICES, QUOTE, ROW, type_of
 
 QUOTES = type_of(QUOTE)
@@ -23,8 +24,8 @@ def judge(
     definition: TypeDefinition = QUOTES,
     content_type: str | None = "application/json",
     transforms: dict[str, Transform] | None = None,
-) -> Verdict:
-    """The verdict on the first key."""
+) -> Result:
+    """What became of the first key."""
     keys = keys or ("AAPL",)
     raw = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
     return validate(definition, keys, raw, content_type=content_type, now=NOW, transforms=transforms)[keys[0]]
@@ -41,15 +42,15 @@ def with_price(text: str) -> str:
     return f"[{ROW.replace('231.40', text)}]"
 
 
-def reason(verdict: Verdict) -> Reason | None:
-    return verdict.reason if isinstance(verdict, Rejected) else None
+def reason(result: Result) -> Reason | None:
+    return result.reason if isinstance(result, Failure) else None
 
 
 def test_a_good_answer_is_valid() -> None:
     """Every column has its value, and the times are there."""
     found = judge(f"[{ROW}]")
 
-    assert isinstance(found, Valid)
+    assert isinstance(found, Value)
     assert found.rows == [{"price": "231.40", "volume": "41237893", "name": "Apple Inc.", "timestamp": 1784750401}]
     assert found.source_at == datetime(2026, 7, 22, 20, 0, 1, tzinfo=UTC)
     assert found.added_fields == ()
@@ -156,7 +157,7 @@ def test_a_row_that_is_wrong_is_refused(fields: dict[str, Any], expected: Reason
     found = judge(row(**fields))
 
     assert reason(found) is expected
-    assert isinstance(found, Rejected)
+    assert isinstance(found, Failure)
     assert found.blame is Blame.DATA
 
 
@@ -164,7 +165,7 @@ def test_the_field_and_what_it_holds_are_named() -> None:
     """So that whoever reads the alarm knows what drifted."""
     found = judge(row(price="231.40"))
 
-    assert isinstance(found, Rejected)
+    assert isinstance(found, Failure)
     assert found.field == "price"
     assert found.detail == '"price": "231.40" (text), but the column says numeric'
 
@@ -175,11 +176,11 @@ def test_details_are_bounded_and_without_secrets() -> None:
     long = judge(row(price="x" * 50_000))
     odd = judge(row(price="a\nb\x1b[31m"))
 
-    assert isinstance(secret, Rejected)
+    assert isinstance(secret, Failure)
     assert "hunter2secret" not in secret.detail
-    assert isinstance(long, Rejected)
+    assert isinstance(long, Failure)
     assert len(long.detail) <= 300
-    assert isinstance(odd, Rejected)
+    assert isinstance(odd, Failure)
     assert odd.detail.isprintable()
 
 
@@ -193,7 +194,7 @@ def test_null_and_empty_are_taken_only_where_the_type_says_so() -> None:
     """As NULL."""
     found = judge(row(volume=None, name=""))
 
-    assert isinstance(found, Valid)
+    assert isinstance(found, Value)
     assert (found.rows[0]["volume"], found.rows[0]["name"]) == (None, None)
 
 
@@ -202,10 +203,10 @@ def test_an_added_field_is_accepted_and_told() -> None:
     found = judge(row(pe=31.2, eps=7.4))
     known = judge(row(pe=31.2), definition=type_of(QUOTE, answer={"ignore": ["pe"]}))
 
-    assert isinstance(found, Valid)
+    assert isinstance(found, Value)
     assert found.added_fields == ("eps", "pe")
     assert "pe" not in found.rows[0]
-    assert isinstance(known, Valid)
+    assert isinstance(known, Value)
     assert known.added_fields == ()
 
 
@@ -216,8 +217,8 @@ def test_equal_content_has_an_equal_hash(text: str) -> None:
     turned = f"[{json.dumps(dict(reversed(fields)))}]".replace("231.4", text)
     first, second = judge(f"[{ROW}]"), judge(turned)
 
-    assert isinstance(first, Valid)
-    assert isinstance(second, Valid)
+    assert isinstance(first, Value)
+    assert isinstance(second, Value)
     assert first.content_hash == second.content_hash
 
 
@@ -226,7 +227,7 @@ def test_other_content_has_another_hash() -> None:
     hashes = {
         found.content_hash
         for body in (row(), row(price=231.41), row(name=""), row(volume=None))
-        if isinstance(found := judge(body), Valid)
+        if isinstance(found := judge(body), Value)
     }
 
     assert len(hashes) == 4
@@ -237,7 +238,7 @@ def test_no_digit_is_lost() -> None:
     exact = "0.1234567890123456789012345678901234567891"
     found = judge(with_price(exact))
 
-    assert isinstance(found, Valid)
+    assert isinstance(found, Value)
     assert found.rows[0]["price"] == exact
 
 
@@ -252,10 +253,9 @@ def test_a_batch_is_split_by_key() -> None:
     """Who is not in the answer is missing alone."""
     found = validate(QUOTES, ["A", "B", "C"], batch("C", "A").encode(), content_type=None, now=NOW)
 
-    assert isinstance(found["A"], Valid)
+    assert isinstance(found["A"], Value)
     assert found["B"] == Missing()
-    assert isinstance(found["C"], Valid)
-    assert found["C"].key == "C"
+    assert isinstance(found["C"], Value)
 
 
 def test_one_bad_row_fails_its_key_alone() -> None:
@@ -265,14 +265,14 @@ def test_one_bad_row_fails_its_key_alone() -> None:
     found = validate(QUOTES, ["A", "B"], json.dumps(rows).encode(), content_type=None, now=NOW)
 
     assert reason(found["A"]) is Reason.WRONG_TYPE
-    assert isinstance(found["B"], Valid)
+    assert isinstance(found["B"], Value)
 
 
 def test_a_stranger_in_a_batch_is_the_wrong_key_of_who_is_missing() -> None:
     """Not of those who were answered."""
     found = validate(QUOTES, ["A", "B"], batch("A", "X").encode(), content_type=None, now=NOW)
 
-    assert isinstance(found["A"], Valid)
+    assert isinstance(found["A"], Value)
     assert reason(found["B"]) is Reason.WRONG_KEY
 
 
@@ -280,9 +280,21 @@ def test_a_batch_without_any_row_blames_nobodys_key() -> None:
     """A comma-joined list on a path for one symbol answers [] too."""
     found = validate(QUOTES, ["A", "B"], b"[]", content_type=None, now=NOW)
 
-    assert [reason(one) for one in found.values()] == [Reason.EMPTY, Reason.EMPTY]
-    assert isinstance(found["A"], Rejected)
-    assert found["A"].blame is Blame.UPSTREAM
+    assert list(found) == ["A", "B"]
+    for one in found.values():
+        assert isinstance(one, Singly)
+        assert one.endpoint
+        assert one.detail.startswith("empty for 2 keys together: ")
+
+
+def test_an_answer_that_is_refused_as_a_whole_blames_nobodys_key() -> None:
+    """Each key is asked for alone; the endpoint may be well."""
+    found = validate(QUOTES, ["A", "B"], b"<html>", content_type=None, now=NOW)
+
+    for one in found.values():
+        assert isinstance(one, Singly)
+        assert not one.endpoint
+        assert one.detail.startswith("html for 2 keys together: ")
 
 
 # ── sets and series ──
@@ -297,7 +309,7 @@ def test_rows_of_a_series_are_told_apart_by_their_row_key() -> None:
     series = type_of(PRICES)
     found = judge(days(("2026-07-20", 1), ("2026-07-21", 2)), definition=series)
 
-    assert isinstance(found, Valid)
+    assert isinstance(found, Value)
     assert found.source_at == datetime(2026, 7, 21, tzinfo=UTC)
     assert reason(judge(days(("2026-07-20", 1), ("2026-07-20", 2)), definition=series)) is Reason.DUPLICATE_ROW
 
@@ -308,8 +320,8 @@ def test_the_order_of_rows_does_not_matter_to_the_hash() -> None:
     first = judge(days(("2026-07-20", 1), ("2026-07-21", 2)), definition=series)
     second = judge(days(("2026-07-21", 2), ("2026-07-20", 1)), definition=series)
 
-    assert isinstance(first, Valid)
-    assert isinstance(second, Valid)
+    assert isinstance(first, Value)
+    assert isinstance(second, Value)
     assert first.content_hash == second.content_hash
 
 
@@ -328,7 +340,7 @@ def test_the_next_event_is_the_first_that_is_not_over() -> None:
     )
     found = judge(days(("2026-07-21", 1), ("2026-07-22", 2), ("2026-10-30", 3)), definition=series)
 
-    assert isinstance(found, Valid)
+    assert isinstance(found, Value)
     assert found.event_at == datetime(2026, 7, 23, 4, tzinfo=UTC)
 
 
@@ -336,7 +348,7 @@ def test_rows_are_found_where_the_type_says() -> None:
     """And an error object is one also there."""
     nested = type_of(QUOTE, answer={"rows": "data.items"}, sample={"body": f'{{"data": {{"items": [{ROW}]}}}}'})
 
-    assert isinstance(judge(f'{{"data": {{"items": [{ROW}]}}, "error": null}}', definition=nested), Valid)
+    assert isinstance(judge(f'{{"data": {{"items": [{ROW}]}}, "error": null}}', definition=nested), Value)
     assert reason(judge('{"data": {"items": []}, "error": "no"}', definition=nested)) is Reason.ERROR_OBJECT
     assert judge('{"data": {"items": []}}', definition=nested) == Missing()
     assert reason(judge('{"data": 5}', definition=nested)) is Reason.WRONG_SHAPE
@@ -352,7 +364,7 @@ def test_a_transform_makes_rows_of_an_odd_answer() -> None:
     inner = json.loads(ROW)
     del inner["symbol"]
 
-    assert isinstance(judge(json.dumps({"AAPL": inner}), definition=odd, transforms=turn), Valid)
+    assert isinstance(judge(json.dumps({"AAPL": inner}), definition=odd, transforms=turn), Value)
     assert (
         reason(judge(json.dumps({"AAPL": {**inner, "price": "x"}}), definition=odd, transforms=turn))
         is Reason.WRONG_TYPE
@@ -393,12 +405,12 @@ def test_each_type_takes_its_own_values_only(column: dict[str, Any], value: Any,
     body = row(**({"inner": {"deep": 7}} if value is ... else {"extra": value}))
     found = judge(body, definition=definition)
 
-    assert (found.rows[0]["extra"] if isinstance(found, Valid) else reason(found)) == expected
+    assert (found.rows[0]["extra"] if isinstance(found, Value) else reason(found)) == expected
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf_16_is_not_json(encoding: str) -> None:
     """Every other byte is NUL (R14): 0.5.0 said that it was cut off."""
     [found] = validate(QUOTES, ["A"], batch("A").encode(encoding), content_type=None, now=NOW).values()
-    assert isinstance(found, Rejected)
+    assert isinstance(found, Failure)
     assert found.reason is Reason.NOT_JSON

@@ -1,4 +1,4 @@
-"""Whatever the bytes, validate() answers with one of its three values: no exception, in bounded time (F-D3, F-D12)."""
+"""Whatever the bytes, validate() answers with a result for each key: no exception, in bounded time (F-D3, F-D12)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from livewell.apps.market import type_files
 from livewell.refresh.definition.document import read_file
 from livewell.refresh.definition.model import TypeDefinition
 from livewell.refresh.reasons import Reason
-from livewell.refresh.validate.answer import Contradicted, Missing, Rejected, Valid, validate
+from livewell.refresh.result import Failure, Missing, Result, Singly, Value
+from livewell.refresh.validate.answer import validate
 from tests.support.refresh_types import NOW, QUOTE, ROW, type_of
 
 QUOTES = type_of(QUOTE, columns={"any": {"type": "jsonb", "nullable": True, "from": "timestamp"}})
@@ -32,40 +33,42 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 MANY = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def verdicts(definition: TypeDefinition, body: bytes, keys: list[str]) -> list[Valid | Rejected | Missing]:
+def judged(definition: TypeDefinition, body: bytes, keys: list[str]) -> list[Result]:
     """All of them, each checked to be storable."""
     found = validate(definition, keys, body, content_type="application/json", now=NOW)
     assert list(found) == list(dict.fromkeys(keys))
     for one in found.values():
-        if isinstance(one, Valid):
+        if isinstance(one, Value):
             text = json.dumps(one.rows, allow_nan=False)
             assert "\\u0000" not in text.replace("\\\\", "")
             text.encode()
-        if isinstance(one, Rejected):
+        elif isinstance(one, Failure | Singly):
             assert len(one.detail) <= 300
             assert one.detail.isprintable()
-    return [one for one in found.values() if not isinstance(one, Contradicted)]
+        else:
+            assert one == Missing()
+    return list(found.values())
 
 
 @MANY
 @given(st.binary(max_size=300))
 def test_any_bytes(body: bytes) -> None:
     """Noise."""
-    verdicts(QUOTES, body, ["AAPL"])
+    judged(QUOTES, body, ["AAPL"])
 
 
 @MANY
 @given(VALUES, st.sampled_from([["AAPL"], ["AAPL", "A"]]))
 def test_any_json(value: Any, keys: list[str]) -> None:
     """Well formed, or with NaN and half surrogates, which Python writes too."""
-    verdicts(QUOTES, json.dumps(value).encode(), keys)
+    judged(QUOTES, json.dumps(value).encode(), keys)
 
 
 @MANY
 @given(st.dictionaries(st.sampled_from(list(json.loads(ROW))), VALUES, max_size=5))
 def test_any_row(fields: dict[str, Any]) -> None:
     """One that is nearly right."""
-    verdicts(QUOTES, json.dumps([{**json.loads(ROW), **fields}]).encode(), ["AAPL"])
+    judged(QUOTES, json.dumps([{**json.loads(ROW), **fields}]).encode(), ["AAPL"])
 
 
 @settings(max_examples=300, deadline=None)
@@ -73,12 +76,12 @@ def test_any_row(fields: dict[str, Any]) -> None:
 def test_any_number_is_stored_exactly_or_refused(number: Decimal) -> None:
     """Never rounded."""
     body = f"[{ROW.replace('231.40', str(number))}]".encode()
-    [found] = verdicts(type_of(QUOTE, columns={"price": {"type": "numeric"}}), body, ["AAPL"])
+    [found] = judged(type_of(QUOTE, columns={"price": {"type": "numeric"}}), body, ["AAPL"])
 
-    if isinstance(found, Valid):
+    if isinstance(found, Value):
         assert Decimal(str(found.rows[0]["price"])) == number
     else:
-        assert isinstance(found, Rejected)
+        assert isinstance(found, Failure)
         assert found.reason is Reason.BAD_NUMBER
 
 
@@ -88,8 +91,8 @@ def test_a_body_cut_anywhere_is_refused(definition: TypeDefinition) -> None:
     body = definition.sample.body.strip().encode()
     reasons = set()
     for cut in range(len(body)):
-        [found] = verdicts(definition, body[:cut], [definition.sample.key])
-        assert isinstance(found, Rejected), cut
+        [found] = judged(definition, body[:cut], [definition.sample.key])
+        assert isinstance(found, Failure), cut
         reasons.add(found.reason)
 
     assert reasons <= {Reason.TRUNCATED, Reason.EMPTY, Reason.NOT_UTF8}
@@ -105,7 +108,7 @@ def test_a_body_with_one_byte_changed_is_judged(definition: TypeDefinition) -> N
     for _ in range(1000):
         place = source.randrange(len(body))
         kept, body[place] = body[place], source.randrange(256)
-        verdicts(definition, bytes(body), [definition.sample.key])
+        judged(definition, bytes(body), [definition.sample.key])
         body[place] = kept
 
 
@@ -132,7 +135,7 @@ def test_a_megabyte_of_anything_takes_less_than_three_seconds(body: bytes) -> No
     large = type_of(QUOTE, fetch={"body_bytes_max": 2_000_000})
     begun = time.process_time()
 
-    [found] = verdicts(large, body, ["AAPL"])
+    [found] = judged(large, body, ["AAPL"])
 
-    assert isinstance(found, Rejected)
+    assert isinstance(found, Failure)
     assert time.process_time() - begun < 3

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 import structlog
 
-from livewell.model import Backoff, Failed, Outcome, Refused, Released
+from livewell.model import Backoff, Failed, FinishedElsewhere, Outcome, Refused, Released, RunEnd
 from livewell.queue.job import Job
+from livewell.queue.outcomes import seen_in
 from livewell.telemetry.repeats import Repeats
 
 log = structlog.get_logger("livewell.worker")
@@ -24,15 +25,16 @@ class FailureLog:
         self._repeats = Repeats()
         self._last: Outcome | None = None
 
-    def tell(self, job: Job, outcome: Outcome | None) -> None:
+    def tell(self, job: Job, end: RunEnd) -> None:
         """Log what came of a job, unless it simply ended."""
-        match outcome:
+        ended = isinstance(end, FinishedElsewhere)
+        match outcome := seen_in(end):
             case Failed(error, cause=cause, traceback=traceback):
-                if job.finished and traceback is None:
+                if ended and traceback is None:
                     return  # its handler has ended the job itself, and said what there was to say
-                self._tell(job, outcome, error, cause, traceback)
+                self._tell(job, outcome, error, cause, traceback, ended=ended)
             case Refused(error):
-                self._tell(job, outcome, error, outcome.reason, None)
+                self._tell(job, outcome, error, outcome.reason, None, ended=ended)
             case Released(why):
                 if self._repeats.passes(f"{job.claimed.kind}: released"):
                     log.info("job released", **_which(job), why=why, next=_again(outcome.delay_seconds))
@@ -42,7 +44,9 @@ class FailureLog:
         for cause, n in self._repeats.overdue(everything=everything):
             log.warning("more failures of the same cause", cause=cause, jobs=n)
 
-    def _tell(self, job: Job, outcome: Failed | Refused, error: str, cause: str, traceback: str | None) -> None:
+    def _tell(
+        self, job: Job, outcome: Failed | Refused, error: str, cause: str, traceback: str | None, *, ended: bool
+    ) -> None:
         cause = f"{job.claimed.kind}: {cause or error[:100]}"
         same, self._last = outcome is self._last, outcome
         if same:
@@ -50,13 +54,13 @@ class FailureLog:
             return
         if not self._repeats.passes(cause):
             return
-        dead, what = self._next(job, outcome)
+        dead, what = self._next(job, outcome, ended=ended)
         told = {"exception": traceback} if traceback is not None else {}
         (log.error if dead else log.warning)("job failed", **_which(job), next=what, error=error, **told)
 
-    def _next(self, job: Job, outcome: Failed | Refused) -> tuple[bool, str]:
+    def _next(self, job: Job, outcome: Failed | Refused, *, ended: bool) -> tuple[bool, str]:
         claimed = job.claimed
-        if job.finished:
+        if ended:
             return False, "nothing: the job had ended in its own transaction before its handler failed"
         if isinstance(outcome, Refused) or claimed.attempt >= claimed.max_attempts:
             return True, "dead letter"

@@ -46,7 +46,7 @@ class Job:
     def __init__(self, claimed: Claimed, worker: int, database: Database, permitted: Permit | None = None) -> None:
         self.claimed = claimed
         self.worker = worker
-        self.finished = False
+        self.finished = False  # True once transaction() has committed the job's end
         self.percent = 0
         self.note: str | None = None
         self.reported = True

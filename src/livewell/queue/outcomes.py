@@ -1,4 +1,4 @@
-"""How runs ended, as finish_jobs is told. Pure."""
+"""How runs ended, and how finish_jobs is told. Pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,32 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from livewell.db.link import as_numbers
-from livewell.model import Failed, Outcome, Permit, Refused, Released, Stopped, Succeeded
+from livewell.model import (
+    Failed,
+    FinishedElsewhere,
+    Outcome,
+    Permit,
+    Refused,
+    Released,
+    RunEnd,
+    Stopped,
+    Succeeded,
+)
 
 if TYPE_CHECKING:
     from livewell.queue.job import Job
+
+
+def end_of(job: Job, outcome: RunEnd) -> RunEnd:
+    """How the run of a job ended: its own transaction may have ended the job, whatever came after it."""
+    if not job.finished or isinstance(outcome, FinishedElsewhere):
+        return outcome
+    return FinishedElsewhere(outcome or Succeeded())
+
+
+def seen_in(end: RunEnd) -> Outcome | None:
+    """What the handler came to, whoever wrote the job's end."""
+    return end.outcome if isinstance(end, FinishedElsewhere) else end
 
 
 def results(ended: Iterable[tuple[Job, Outcome]]) -> tuple[str, str, str | None]:
@@ -60,9 +82,14 @@ def _charge(job: Job, permit: Permit, outcome: Outcome) -> dict[str, Any]:
     return charge
 
 
-def speak_as_one(jobs: Sequence[Job], outcomes: Sequence[Outcome | None]) -> None:
-    """Let the first job of a call say how the call went: one good answer makes it a good call, unless it met the bandwidth wall (R13). What was used is the call's, whoever reported it."""
-    jobs[0].call_ended = min((_ended(outcome) for outcome in outcomes), key=_WEIGHT.index)
+def speak_as_one(jobs: Sequence[Job], ends: Sequence[RunEnd]) -> None:
+    """Let the first job of a call say how the call went: one good answer makes it a good call, unless it met the bandwidth wall (R13). What was used is the call's, whoever reported it.
+
+    Jobs that are all finished elsewhere have said it there (refreshes: store_refreshes.sql).
+    """
+    if all(isinstance(end, FinishedElsewhere) for end in ends):
+        return
+    jobs[0].call_ended = min((_ended(seen_in(end)) for end in ends), key=_WEIGHT.index)
     if any(job.used_units is not None for job in jobs):
         for job in jobs:
             job.used_units = job.used_units or 0

@@ -3,6 +3,7 @@
 decode payload ──does not fit──▶ Refused(payload)
     │
  handler ──returns──▶ Succeeded      ──raises Retry──▶ Failed(after)      ──raises Cancel──▶ Stopped
+    ├──answers FinishedElsewhere, as a handler of many jobs may for each──▶ that: its end is committed already
     ├──raises Release, or its permit was too late──▶ Released
     ├──deadlock, serialisation failure (R17), or our database away──▶ Released: not the job's fault
     ├──OwnershipLost──▶ None: somebody else runs it, there is nothing to say
@@ -18,7 +19,20 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from livewell.errors import DatabaseUnavailable, InvalidPayload, OwnershipLost, PermitLate
-from livewell.model import Cancel, Claimed, Failed, Outcome, Refused, Release, Released, Retry, Stopped, Succeeded
+from livewell.model import (
+    Cancel,
+    Claimed,
+    Failed,
+    FinishedElsewhere,
+    Outcome,
+    Refused,
+    Release,
+    Released,
+    Retry,
+    RunEnd,
+    Stopped,
+    Succeeded,
+)
 from livewell.queue.definition import TaskDefinition
 from livewell.queue.job import Job
 from livewell.queue.outcomes import speak_as_one
@@ -68,12 +82,12 @@ def _span(claimed: Claimed) -> AbstractContextManager[Any]:
     return tracing.span(f"run {claimed.kind}", "CONSUMER", parent=claimed.trace, job=claimed.id)
 
 
-async def run_call(jobs: Sequence[Job], tasks: Mapping[str, TaskDefinition], run_sync: RunSync) -> list[Outcome | None]:
+async def run_call(jobs: Sequence[Job], tasks: Mapping[str, TaskDefinition], run_sync: RunSync) -> list[RunEnd]:
     """Run the jobs of one call: one of them as run_job does, or all of them by a handler that takes a list."""
     definition = tasks.get(jobs[0].claimed.kind)
     if definition is None or definition.list_parameter is None:
         return [await run_job(job, tasks, run_sync) for job in jobs]
-    outcomes: dict[int, Outcome | None] = {}
+    ends: dict[int, RunEnd] = {}
     items: list[Any] = []
     good: list[Job] = []
     for job in jobs:
@@ -81,18 +95,18 @@ async def run_call(jobs: Sequence[Job], tasks: Mapping[str, TaskDefinition], run
             items.append(definition.decode_item(job.claimed.payload))
             good.append(job)
         except InvalidPayload as error:
-            outcomes[job.claimed.fence] = Refused(clean(str(error)), reason="payload")
+            ends[job.claimed.fence] = Refused(clean(str(error)), reason="payload")
     if good:
         said = await _run_list(definition, good, items, run_sync)
-        outcomes |= {job.claimed.fence: outcome for job, outcome in zip(good, said, strict=True)}
-    ended = [outcomes[job.claimed.fence] for job in jobs]
+        ends |= {job.claimed.fence: end for job, end in zip(good, said, strict=True)}
+    ended = [ends[job.claimed.fence] for job in jobs]
     speak_as_one(jobs, ended)
     return ended
 
 
 async def _run_list(
     definition: TaskDefinition, jobs: list[Job], items: list[Any], run_sync: RunSync
-) -> Sequence[Outcome | None]:
+) -> Sequence[RunEnd]:
     arguments: dict[str, Any] = {str(definition.list_parameter): items}
     if definition.job_parameter is not None:
         arguments[definition.job_parameter] = jobs
@@ -113,13 +127,17 @@ async def _run_list(
     if not isinstance(answer, list) or len(answer) != len(jobs):
         size = f"{len(answer)}" if isinstance(answer, list) else type(answer).__name__
         return [Failed(f"the handler answered {size}; a list of {len(jobs)} outcomes is right, or None")] * len(jobs)
-    return [
-        _SUCCEEDED if one is None else _outcome_of(one) if isinstance(one, Exception) else _unclear(one)
-        for one in answer
-    ]
+    return [_end_of(one) for one in answer]
 
 
-def _unclear(one: object) -> Outcome:
+def _end_of(one: object) -> RunEnd:
+    """What a handler of many jobs answered for one of them."""
+    if one is None:
+        return _SUCCEEDED
+    if isinstance(one, FinishedElsewhere):
+        return one
+    if isinstance(one, Exception):
+        return _outcome_of(one)
     return Failed(f"the handler answered a {type(one).__name__} for this job; None or an exception is right")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from livewell.refresh.fetch.upstream_call import Failure, Result
+from livewell.refresh.result import Failure, Result
 from livewell.refresh.validate.refusal import clean
 from livewell.telemetry.repeats import Repeats
 
@@ -17,7 +17,7 @@ class RefusalLog:
     def __init__(self) -> None:
         self._repeats = Repeats()
 
-    def tell(self, name: str, key: str, reason: str, seen: Result | None) -> None:
+    def tell(self, name: str, key: str, reason: str, seen: Result) -> None:
         """This key of this type brought nothing that could be stored."""
         if self._repeats.passes(f"{name}: {reason}"):
             detail = clean(seen.detail) if isinstance(seen, Failure) else ""

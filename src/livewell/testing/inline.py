@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from livewell.app import Livewell
-from livewell.model import Claimed, Outcome, Succeeded
+from livewell.model import Claimed, FinishedElsewhere, Outcome, Succeeded
 from livewell.queue.failures import FailureLog
 from livewell.queue.job import Job
-from livewell.queue.outcomes import results
+from livewell.queue.outcomes import end_of, results
 from livewell.queue.run import run_call
 from livewell.queue.worker.claim_limited import LimitedRow
 from livewell.settings import Settings
@@ -90,22 +90,19 @@ class InlineWorker:
         return []
 
     async def _run(self, jobs: Sequence[Job]) -> list[Ran]:
-        outcomes = await run_call(jobs, self._app.tasks, _in_thread)
-        for job, outcome in zip(jobs, outcomes, strict=True):
-            self._failures.tell(job, outcome)
-        outcomes = [Succeeded() if job.finished else outcome for job, outcome in zip(jobs, outcomes, strict=True)]
-        ended = [
-            (job, outcome)
-            for job, outcome in zip(jobs, outcomes, strict=True)
-            if outcome is not None and not job.finished
-        ]
+        said = await run_call(jobs, self._app.tasks, _in_thread)
+        ends = [(job, end_of(job, end)) for job, end in zip(jobs, said, strict=True)]
+        for job, end in ends:
+            self._failures.tell(job, end)
+        ended = [(job, end) for job, end in ends if end is not None and not isinstance(end, FinishedElsewhere)]
         if ended:
             await self._app.database.call(
                 "SELECT * FROM livewell.finish_jobs(%s, %s::bigint[], %s::bigint[], %s::jsonb)",
                 (self._worker, *results(ended)),
             )
         return [
-            Ran(job.id, job.claimed.kind, job.attempt, outcome) for job, outcome in zip(jobs, outcomes, strict=True)
+            Ran(job.id, job.claimed.kind, job.attempt, Succeeded() if isinstance(end, FinishedElsewhere) else end)
+            for job, end in ends
         ]
 
     async def _register(self) -> None:

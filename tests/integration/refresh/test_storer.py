@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +15,12 @@ import pytest
 from livewell import Settings
 from livewell.db import Database
 from livewell.errors import DatabaseConflict, DatabaseUnavailable
+from livewell.refresh.result import Value
+from livewell.refresh.store.entry import Entry
 from livewell.refresh.store.storer import Stored, Storer
 from tests.support.queue_sql import LimitedClaim
-from tests.support.store_sql import QUEUE, StoreSession, ago, value
+from tests.support.refresh_sql import TYPE
+from tests.support.store_sql import KIND, QUEUE, StoreSession, ago
 
 
 @pytest.fixture
@@ -43,9 +48,23 @@ def claims(session: StoreSession, n: int) -> dict[str, LimitedClaim]:
     return session.take(session.register(queues=[QUEUE]), n)
 
 
-def entry(session: StoreSession, claim: LimitedClaim, key: str, price: float) -> dict[str, Any]:
-    made = value(claim, price, ago(session, 5), key)
-    return {name: item for name, item in made.items() if name != "worker"}
+def entry(session: StoreSession, claim: LimitedClaim, key: str, price: float) -> Entry:
+    return Entry(
+        id=claim.id,
+        fence=claim.fence,
+        call=claim.call,
+        queue=claim.queue,
+        kind=KIND,
+        credential=claim.credential,
+        type=TYPE,
+        key=key,
+        version=1,
+        result=Value([{"price": price}], ago(session, 5), None, bytes(32), ()),
+        sent=time.monotonic(),
+        used=700,
+        wire_bytes=700,
+        decoded_bytes=600,
+    )
 
 
 async def test_what_comes_while_a_flush_is_under_way_shares_the_next(session: StoreSession, storer: Storer) -> None:
@@ -84,7 +103,7 @@ async def test_two_results_for_one_key_are_stored_one_after_the_other(session: S
     [second] = session.claim_limited(worker, queue="refresh.api.other", batches={"livewell.refresh": 50})
     first = entry(session, held["K0"], "K0", 1)
     answers = await asyncio.gather(
-        storer.store(worker, [first]), storer.store(worker, [{**first, "id": second.id, "fence": second.fence}])
+        storer.store(worker, [first]), storer.store(worker, [replace(first, id=second.id, fence=second.fence)])
     )
     assert list(answers) == [[Stored("stored", None)], [Stored("unchanged", None)]]
 
@@ -123,7 +142,7 @@ async def test_a_result_that_waited_out_an_outage_has_aged(
 
     monkeypatch.setattr(storer._link, "call", call)
     monkeypatch.setattr("livewell.refresh.store.storer.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    await storer.store(held["K0"].worker, [entry(session, held["K0"], "K0", 1) | {"sent": 998.0}])
+    await storer.store(held["K0"].worker, [replace(entry(session, held["K0"], "K0", 1), sent=998.0)])
     age = session.value("SELECT extract(epoch FROM livewell.now() - checked_at) FROM livewell.ledger")
     assert 42 <= float(age) < 60
 

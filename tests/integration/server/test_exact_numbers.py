@@ -16,7 +16,8 @@ from livewell import Livewell, Settings
 from livewell.refresh.definition.document import read_file
 from livewell.refresh.definition.model import TypeDefinition
 from livewell.refresh.read.decode import decode
-from livewell.refresh.validate.answer import Valid, validate
+from livewell.refresh.result import Value
+from livewell.refresh.validate.answer import validate
 from livewell.testing.sse_client import EventStream
 from tests.integration.refresh.test_cli_reads import livewell
 from tests.integration.server.test_streams import Viewer
@@ -89,11 +90,11 @@ def test_an_answers_number_reaches_the_column_digit_by_digit() -> None:
     definition = read_file(quote().encode(), "quote.toml")
     assert isinstance(definition, TypeDefinition)
 
-    def checked(price: str) -> Valid:
+    def checked(price: str) -> Value:
         body = definition.sample.body.replace('"price": 232.8', f'"price": {price}')
         now = datetime(2026, 11, 17, tzinfo=UTC)
         [found] = validate(definition, ["AAPL"], body.encode(), content_type=None, now=now).values()
-        assert isinstance(found, Valid), found
+        assert isinstance(found, Value), found
         return found
 
     texts = [EXACT, "231.40", "0.1", "100.00"]

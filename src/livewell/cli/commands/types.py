@@ -146,7 +146,7 @@ def sample(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
     """
     from livewell.refresh.registry.registry import Registry  # noqa: PLC0415 - heavy
     from livewell.refresh.registry.sample_record import Recorded, record  # noqa: PLC0415 - heavy
-    from livewell.refresh.validate.answer import Valid  # noqa: PLC0415 - heavy
+    from livewell.refresh.result import Value  # noqa: PLC0415 - heavy
 
     async def act(app: Livewell) -> Recorded:
         registry = Registry(app.database.call)
@@ -155,8 +155,8 @@ def sample(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
         return await record(definition, upstream, key, fetch=app.fetch_sample, now=await database_now(app))
 
     recorded = with_app(act)
-    fits = isinstance(recorded.verdict, Valid)
-    told = "" if fits else getattr(recorded.verdict, "detail", "the upstream says that there is no such key")
+    fits = isinstance(recorded.result, Value)
+    told = "" if fits else getattr(recorded.result, "detail", "the upstream says that there is no such key")
     if as_json:
         print_json({"type": name, "key": key, "valid": fits, "problem": told or None, "sample": recorded.table})
     else:

@@ -29,7 +29,7 @@ import structlog
 from livewell.db import Database
 from livewell.db.link import Unread, as_array, as_numbers
 from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable
-from livewell.model import Claimed, Failed, Outcome, Released
+from livewell.model import Claimed, Failed, FinishedElsewhere, Released, RunEnd
 from livewell.queue.outcomes import results
 from livewell.queue.worker.holding import Held, Holding
 from livewell.queue.worker.marks import Marks
@@ -128,18 +128,21 @@ class ClaimAhead:
         self._hungry = True
         self._wake.set()
 
-    def result(self, held: Held, outcome: Outcome | None) -> None:
-        """A handler ended; None means the job is no longer ours, or was finished in its own transaction."""
+    def result(self, held: Held, end: RunEnd) -> None:
+        """A handler ended; None means the job is no longer ours."""
         if held.job.permitted is None:
             self._pace.ended(held.started)  # what is claimed ahead follows what is claimed ahead
-        if held.job.finished or outcome is None or held.job.worker != self._holding.worker:
-            held.outcome = outcome
+        if isinstance(end, FinishedElsewhere):
+            held.outcome = end.outcome
             self._holding.drop(held.job.claimed.fence)
-            self._on_finished([held], _NOBODY if held.job.finished else {held.job.claimed.fence})
-            if not held.job.finished:
-                self.report_late([held])
+            self._on_finished([held], _NOBODY)
+        elif end is None or held.job.worker != self._holding.worker:
+            held.outcome = end
+            self._holding.drop(held.job.claimed.fence)
+            self._on_finished([held], {held.job.claimed.fence})
+            self.report_late([held])
         else:
-            held.outcome = outcome
+            held.outcome = end
             self._holding.results.append(held)
             if self._flush_at is None:
                 self._flush_at = time.monotonic() + self._settings.finish_delay_ms / 1000

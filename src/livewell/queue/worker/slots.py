@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from livewell.errors import LivewellError, PermitLate
-from livewell.model import Failed, Outcome, Released, Stopped
+from livewell.model import Failed, Outcome, Released, RunEnd, Stopped
 from livewell.queue.definition import TaskDefinition
 from livewell.queue.run import OutOfMemory, failed, run_call, run_job
 from livewell.queue.worker.holding import Held, Holding, StopReason
@@ -41,7 +41,7 @@ class Slots:
         tasks: Mapping[str, TaskDefinition],
         holding: Holding,
         *,
-        on_result: Callable[[Held, Outcome | None], None],
+        on_result: Callable[[Held, RunEnd], None],
         stuck_threads_max: int,
     ) -> None:
         self.count = count
@@ -160,11 +160,11 @@ class Slots:
         if self._settling is not None and not running:
             self._settling.set()
 
-    async def _call_outcomes(self, helds: Sequence[Held], mine: asyncio.Task[None] | None) -> Sequence[Outcome | None]:
+    async def _call_outcomes(self, helds: Sequence[Held], mine: asyncio.Task[None] | None) -> Sequence[RunEnd]:
         """As _outcome, for all jobs of a call: they share whatever ends it."""
         try:
             for held in helds:
-                held.job.check_permit()
+                held.job.check_permit()  # a look: a late call need not even begin. It is spent when the request is written.
             return await run_call([held.job for held in helds], self._tasks, self._run_sync)
         except PermitLate as late:
             return [Released(str(late))] * len(helds)

@@ -24,10 +24,11 @@ from livewell.db.listen import require_direct
 from livewell.db.nudge import Nudger
 from livewell.errors import DatabaseError, LivewellError
 from livewell.limits import Walls
-from livewell.model import Backoff, Claimed, Failed, Outcome, Permit, Refused, Released, Stopped, Succeeded
+from livewell.model import Backoff, Claimed, Failed, Permit, Refused, Released, RunEnd, Stopped, Succeeded
 from livewell.queue.definition import TaskDefinition
 from livewell.queue.failures import FailureLog
 from livewell.queue.job import Job
+from livewell.queue.outcomes import end_of, seen_in
 from livewell.queue.worker.claim_ahead import ClaimAhead
 from livewell.queue.worker.claim_limited import ClaimLimited, divide
 from livewell.queue.worker.holding import Held, Holding, StopReason
@@ -233,17 +234,24 @@ class Worker:
         timeout = definition.policy.timeout_seconds if definition else self._settings.task_timeout_seconds
         return Held(Job(claimed, self.holding.worker, self._database, permit), timeout)
 
-    def _on_result(self, held: Held, outcome: Outcome | None) -> None:
+    def _on_result(self, held: Held, run_end: RunEnd) -> None:
+        end = end_of(held.job, run_end)
+        if not isinstance(end, Succeeded):
+            self._tell_of(held, end)
+        self._exchange.result(held, end)
+
+    def _tell_of(self, held: Held, end: RunEnd) -> None:
+        """Log what did not simply succeed."""
+        outcome = seen_in(end)
         self._limited.note_wall(held, outcome)
         if (
             outcome is not None
             and not isinstance(outcome, Succeeded)
             and held.stop_reason in (None, StopReason.TIMEOUT)
         ):
-            self._failures.tell(held.job, outcome)
+            self._failures.tell(held.job, end)
             if isinstance(outcome, Released):
                 self._upkeep.warn("worker", f"job released: {held.job.claimed.kind}", outcome.why)
-        self._exchange.result(held, outcome)
 
     def _give_back(self, helds: Sequence[Held], why: str) -> None:
         for held in helds:

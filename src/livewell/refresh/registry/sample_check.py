@@ -8,7 +8,8 @@ from datetime import UTC, datetime, time, timedelta
 from livewell.errors import InvalidDefinition
 from livewell.refresh.definition.model import TypeDefinition
 from livewell.refresh.reasons import Reason
-from livewell.refresh.validate.answer import Rejected, Transform, Valid, validate
+from livewell.refresh.result import Failure, Value
+from livewell.refresh.validate.answer import Transform, validate
 
 _MENDS = {
     Reason.WRONG_TYPE: "Change the column's type",
@@ -19,7 +20,7 @@ _MENDS = {
 }
 
 
-def check_sample(definition: TypeDefinition, where: str, *, transforms: Mapping[str, Transform] | None = None) -> Valid:
+def check_sample(definition: TypeDefinition, where: str, *, transforms: Mapping[str, Transform] | None = None) -> Value:
     """The sample as it would be stored. A transform is only known to a process that registered it."""
     sample = definition.sample
     recorded = datetime.combine(sample.recorded, time(), UTC) + timedelta(
@@ -33,10 +34,10 @@ def check_sample(definition: TypeDefinition, where: str, *, transforms: Mapping[
         now=recorded,
         transforms=transforms,
     )[sample.key]
-    if isinstance(found, Valid):
+    if isinstance(found, Value):
         return found
     again = f"or record a new sample with: livewell types sample {definition.name} {sample.key}"
-    if not isinstance(found, Rejected):
+    if not isinstance(found, Failure):
         raise InvalidDefinition(f"{where}: the recorded sample has no rows; {again}")
     place = f'column "{found.field}": the recorded sample has ' if found.field else "the recorded sample: "
     if found.reason is Reason.MISSING_FIELD and found.field:

@@ -13,7 +13,8 @@ from livewell.errors import InvalidOption, LivewellError
 from livewell.refresh.definition.credentials import secrets_for
 from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
 from livewell.refresh.fetch.request import Request, build
-from livewell.refresh.validate.answer import Transform, Verdict, validate
+from livewell.refresh.result import Result
+from livewell.refresh.validate.answer import Transform, validate
 from livewell.telemetry.control_characters import CONTROLS
 
 
@@ -35,7 +36,7 @@ class Recorded:
 
     key: str
     body: str
-    verdict: Verdict
+    result: Result
     table: str
 
 
@@ -57,7 +58,7 @@ async def record(
         raise LivewellError(
             f"{definition.name} {key}: the answer repeats the credential it was asked with, so it is not recorded: a file is no place for it"
         )
-    verdict = validate(
+    result = validate(
         definition,
         [key],
         answer.body,
@@ -70,7 +71,7 @@ async def record(
         body = answer.body.decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         raise LivewellError(f"{definition.name} {key}: the answer is not UTF-8 text; nothing to record") from None
-    return Recorded(key, body, verdict, sample_table(key, now, body))
+    return Recorded(key, body, result, sample_table(key, now, body))
 
 
 def sample_table(key: str, recorded: datetime, body: str) -> str:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, time, timedelta
 
 from livewell.refresh.definition.model import TypeDefinition
-from livewell.refresh.validate.answer import Valid, validate
+from livewell.refresh.result import Value
+from livewell.refresh.validate.answer import validate
 
 
 def has_twin(definition: TypeDefinition, others: Iterable[TypeDefinition]) -> bool:
@@ -25,4 +26,4 @@ def _accepts(definition: TypeDefinition, other: TypeDefinition) -> bool:
     sample = other.sample
     recorded = datetime.combine(sample.recorded, time(), UTC) + timedelta(days=2)
     found = validate(definition, [sample.key], sample.body.encode(), content_type="application/json", now=recorded)
-    return isinstance(found[sample.key], Valid)
+    return isinstance(found[sample.key], Value)

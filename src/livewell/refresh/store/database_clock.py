@@ -27,5 +27,5 @@ class DatabaseClock:
 
     def now(self) -> datetime:
         """About what it would say now."""
-        assert self._told is not None, "set before the first call"  # noqa: S101 - the refresher opens by asking for it
+        assert self._told is not None, "set before the first call"  # noqa: S101 - RefreshTask.run begins by asking for it
         return self._told + timedelta(seconds=time.monotonic() - self._heard)

@@ -18,23 +18,23 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 import orjson
 
 from livewell.db import Database
 from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable, InvalidOption, InvalidPayload
+from livewell.model import Blame
 from livewell.refresh.reasons import Reason
+from livewell.refresh.result import Failure
+from livewell.refresh.store.entry import Entry
 from livewell.telemetry.secret_forms import secrets_of
 
 _STORE = "SELECT job_fence, answer, reason, at FROM livewell.store_refreshes(%s, %s::jsonb)"
 _TRIES = 8
 _PAUSE_SECONDS = 0.02
 _REST_SECONDS_MAX = 0.02
-
-Entry = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _Group:
 
     @property
     def keys(self) -> set[tuple[str, str]]:
-        return {(entry["type"], entry["key"]) for entry in self.entries}
+        return {(entry.type, entry.key) for entry in self.entries}
 
 
 class Storer:
@@ -146,7 +146,7 @@ class Storer:
                 answers |= await self._alone(groups[0].worker, entry)
         for group in groups:
             if not group.done.done():
-                group.done.set_result([answers.get(entry["fence"], Stored("fenced", None)) for entry in group.entries])
+                group.done.set_result([answers.get(entry.fence, Stored("fenced", None)) for entry in group.entries])
         if any(stored.answer not in ("fenced", "type_changed") for stored in answers.values()):
             self._on_changed()
 
@@ -157,14 +157,8 @@ class Storer:
         except (DatabaseError, InvalidPayload, InvalidOption) as error:
             if not _unwritable(error):
                 raise
-            told = {name: entry[name] for name in _IDENTITY if name in entry}
-            refused = {
-                "outcome": "failed",
-                "reason": Reason.OUT_OF_BOUNDS,
-                "error": _words(error, entry),
-                "blame": "data",
-            }
-            return await self._call(worker, [told | refused])
+            refused = Failure(Reason.OUT_OF_BOUNDS, _words(error, entry), Blame.DATA)
+            return await self._call(worker, [replace(entry, result=refused)])
 
     async def _call(self, worker: int, entries: Sequence[Entry]) -> dict[int, Stored]:
         for left in reversed(range(_TRIES)):
@@ -186,28 +180,10 @@ class Storer:
         return {fence: Stored(answer, reason) for fence, answer, reason, _ in rows}
 
 
-_IDENTITY = (
-    "id",
-    "fence",
-    "call",
-    "queue",
-    "kind",
-    "credential",
-    "type",
-    "key",
-    "version",
-    "used",
-    "wire",
-    "decoded",
-    "sent",
-)
-
-
 def _written(entries: Sequence[Entry]) -> str:
-    """As JSON, with how long ago each was asked for: told when it is sent, not when it came, for results that waited out an outage have aged."""
+    """As JSON. The age of each is taken now, when it is sent: a result that waited out an outage has aged."""
     now = time.monotonic()
-    aged = [{**entry, "age_seconds": round(max(0.0, now - entry.get("sent", now)), 4)} for entry in entries]
-    return orjson.dumps(aged).decode()
+    return orjson.dumps([entry.document(now) for entry in entries]).decode()
 
 
 def _unwritable(error: Exception) -> bool:
@@ -220,7 +196,7 @@ def _unwritable(error: Exception) -> bool:
 def _words(error: Exception, entry: Entry) -> str:
     """What the database said, without the lines about values; its first may hold one, but not our credential."""
     state = getattr(error, "sqlstate", "") or "22"
-    said = secrets_of(os.environ.get(entry.get("credential") or "", "")).hide(str(error).splitlines()[0], 200)
+    said = secrets_of(os.environ.get(entry.credential or "", "")).hide(str(error).splitlines()[0], 200)
     return f"the table refused it ({state}): {said}"
 
 

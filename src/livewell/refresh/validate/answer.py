@@ -1,79 +1,39 @@
-"""Is this answer what the type says, about the keys that were asked? Bytes in, values out: no database, no clock, no network (R14).
+"""Is this answer what the type says, about the keys that were asked? Bytes in, results out: no database, no clock, no network (R14).
 
-    body ──content type, first byte──▶ JSON (strict_json) ──transform──▶ rows ──by key──▶ fields ──▶ types and bounds (cell) ──▶ times ──▶ Valid
-      └────────────── anything else, at any step ──────────────▶ Rejected(reason), for all keys (whole) or for one
+    body ──content type, first byte──▶ JSON ──transform──▶ rows ──by key──▶ columns ──▶ times ──▶ Value
+      │                                                       └──no row──▶ Missing            └──settled days differ──▶ Forgotten
+      ├── anything else, in the rows of one key ──▶ Failure(reason) for that key
+      └── anything else ──▶ Failure(reason); of several keys nobody knows whose fault it is: Singly for all
 
 Poison in a row that says whose it is (NaN, 1e400, NUL, a name twice) is that key's alone; anywhere else nobody can say whose it is, and the answer is refused as a whole.
 
-Nothing reaches the store but a Valid (contract 5). Whatever the bytes are, this answers; it never raises. "Older than what is stored" is for the store, which knows.
+No rows reach the store but those of a Value made here (contract 5). Whatever the bytes are, this answers; it never raises. "Older than what is stored" is for the store, which knows.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import lru_cache, partial
+from datetime import datetime
+from functools import partial
 from typing import Any
 
-import orjson
 from jmespath.exceptions import JMESPathError
 
 from livewell.model import Blame
 from livewell.refresh.definition import rows_path
-from livewell.refresh.definition.model import JSON, ROWS_MAX, Moment, Path, TypeDefinition
-from livewell.refresh.definition.times import TimeError, end_of_day, parse_instant
+from livewell.refresh.definition.model import ROWS_MAX, Path, TypeDefinition
 from livewell.refresh.reasons import BLAME, Reason
+from livewell.refresh.result import Failure, Missing, Result, Singly, Value
 from livewell.refresh.validate import strict_json
-from livewell.refresh.validate.column_value import Convert, canonical, converter
+from livewell.refresh.validate.key_rows import ABSENT, Row, at_path, packed, value_of
 from livewell.refresh.validate.refusal import Refusal, clean, cut, hiding, show
-from livewell.refresh.validate.tail import Tail, days_of, settled_hash, tail_hash
+from livewell.refresh.validate.tail import Tail
 from livewell.telemetry.secret_forms import Secrets, secrets_of
 
 _ERROR_FIELDS = ("Error Message", "error", "errors", "Error", "error_message", "errorMessage", "fault")
-_ADDED_MAX = 20
 _PAGE_BYTES = 2048  # as much as is searched for a secret before 80 characters are shown
-_ABSENT = object()
 
-Row = Mapping[str, Any]
 Transform = Callable[[Any, Sequence[str]], list[dict[str, Any]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Valid:
-    """What may be stored for a key: rows with a value for every column, as livewell.write_values takes them (without the key)."""
-
-    key: str
-    rows: list[dict[str, JSON]]
-    source_at: datetime | None
-    event_at: datetime | None
-    content_hash: bytes  # of the content alone: equal for equal rows, in whatever order fields and rows came
-    added_fields: tuple[str, ...]  # the upstream has added these: accepted, not stored, counted
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """Why nothing may be stored; detail is bounded, and without secrets."""
-
-    reason: Reason
-    detail: str
-    blame: Blame
-    field: str | None = None  # the column, where it is about one
-    whole: bool = False  # the answer as a whole: of several keys, nobody knows whose fault it is
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """The upstream answered that there is no such key. For a key that had data this is the upstream's fault (R13): the caller knows whether it had."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contradicted:
-    """Days that were settled are not what they were: the whole history is needed."""
-
-
-Verdict = Valid | Rejected | Missing | Contradicted
 
 
 def validate(
@@ -86,7 +46,7 @@ def validate(
     transforms: Mapping[str, Transform] | None = None,
     tail: Tail | None = None,
     secrets: Secrets | None = None,
-) -> dict[str, Verdict]:
+) -> dict[str, Result]:
     """What became of each key. now is the database's clock: only to judge what is absurdly in the future, and which event is the next.
 
     tail: what is stored of the history of which only the tail was asked for. secrets: what no detail repeats, and no value may hold (M3).
@@ -98,25 +58,32 @@ def validate(
             by_key, strangers = _split(definition, keys, found)
             poisoned = _poisoned(definition, by_key) if suspect else {}
         except Refusal as refusal:
-            return dict.fromkeys(keys, _rejected(refusal, whole=True))
+            return dict.fromkeys(keys, _refused_whole(refusal, len(keys)))
         judge = partial(_judge, definition, now=now, strangers=strangers, asked=len(keys), tail=tail)
         return {
-            key: _rejected(poisoned[key], blame=Blame.DATA)
+            key: _failure(poisoned[key], blame=Blame.DATA)
             if key in poisoned
             else _without(secrets, definition, judge(key, by_key[key]))
             for key in keys
         }
 
 
-def _rejected(refusal: Refusal, *, blame: Blame | None = None, whole: bool = False) -> Rejected:
-    return Rejected(refusal.reason, refusal.detail, blame or BLAME[refusal.reason], refusal.field, whole)
+def _failure(refusal: Refusal, *, blame: Blame | None = None) -> Failure:
+    return Failure(refusal.reason, refusal.detail, blame or BLAME[refusal.reason], field=refusal.field)
 
 
-def _without(secrets: Secrets, definition: TypeDefinition, verdict: Verdict) -> Verdict:
-    """The verdict, unless what would be stored holds a secret: viewers would see it."""
-    if isinstance(verdict, Valid) and secrets and secrets.is_in(_packed(definition, verdict.rows)):
-        return _rejected(Refusal(Reason.BAD_TEXT, "a value repeats our credential"), blame=Blame.DATA)
-    return verdict
+def _refused_whole(refusal: Refusal, asked: int) -> Failure | Singly:
+    if asked == 1:
+        return _failure(refusal)
+    detail = clean(f"{refusal.reason} for {asked} keys together: {refusal.detail}")
+    return Singly(detail, endpoint=refusal.reason is Reason.EMPTY)
+
+
+def _without(secrets: Secrets, definition: TypeDefinition, result: Result) -> Result:
+    """The result, unless what would be stored holds a secret: viewers would see it."""
+    if isinstance(result, Value) and secrets and secrets.is_in(packed(definition, result.rows)):
+        return _failure(Refusal(Reason.BAD_TEXT, "a value repeats our credential"), blame=Blame.DATA)
+    return result
 
 
 # ── the answer as a whole ──
@@ -221,25 +188,18 @@ def _split(definition: TypeDefinition, keys: Sequence[str], rows: list[Any]) -> 
     for row in rows:
         if not isinstance(row, dict):
             raise Refusal(Reason.WRONG_SHAPE, f"a row is {show(row)}, not an object")
-        said = keys[0] if path is None else _at(row, path)
+        said = keys[0] if path is None else at_path(row, path)
         if type(said) is int:
             said = str(said)
         if isinstance(said, str) and said in by_key:
             by_key[said].append(row)
-        elif said is _ABSENT:
+        elif said is ABSENT:
             raise Refusal(
                 Reason.MISSING_FIELD, f'a row has no "{".".join(path or ())}", the field that repeats the key'
             )
         else:
             strangers.append(show(said))
     return by_key, strangers
-
-
-def _at(row: Row, path: Path) -> Any:
-    value: Any = row
-    for name in path:
-        value = value.get(name, _ABSENT) if isinstance(value, dict) else _ABSENT
-    return value
 
 
 # ── the rows of one key ──
@@ -254,7 +214,7 @@ def _judge(
     asked: int,
     now: datetime,
     tail: Tail | None,
-) -> Verdict:
+) -> Result:
     try:
         if strangers and (not rows or asked == 1):
             raise Refusal(Reason.WRONG_KEY, f"asked for {show(key)}, answered with {', '.join(strangers[:3])}")
@@ -262,130 +222,6 @@ def _judge(
             if definition.answer.empty == "rejected":
                 raise Refusal(Reason.EMPTY, "the answer has no rows")
             return Missing()
-        return _valid(definition, key, rows, now, tail)
+        return value_of(definition, rows, now, tail)
     except Refusal as refusal:
-        return _rejected(refusal)
-
-
-def _valid(
-    definition: TypeDefinition, key: str, rows: list[Row], now: datetime, tail: Tail | None
-) -> Valid | Contradicted:
-    fields = _plan(definition).fields
-    stored = [{name: convert(_field(row, name, path)) for name, path, convert in fields} for row in rows]
-    _check_unique(definition, stored)
-    source_at = _source(definition, rows, now)
-    event_at = None if definition.answer.event is None else _next_event(definition.answer.event, rows, now)
-    window, moment = definition.fetch.revision_days, definition.answer.source_time
-    hashed = partial(_hash, definition)
-    if window is None or moment is None:
-        return Valid(key, stored, source_at, event_at, hashed(stored), _added(definition, rows))
-    days = days_of(rows, partial(_instant, moment), moment.zone)
-    if tail is not None and settled_hash(window, tail.newest, days, stored, hashed) != tail.settled:
-        return Contradicted()
-    content_hash = tail_hash(window, days, stored, hashed)
-    return Valid(key, stored, source_at, event_at, content_hash, _added(definition, rows))
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is the same for every answer of a type."""
-
-    fields: tuple[tuple[str, Path, Convert], ...]
-    known: frozenset[str]
-
-
-@lru_cache(maxsize=512)
-def _plan(definition: TypeDefinition) -> _Plan:
-    fields = tuple((column.name, column.path, converter(column)) for column in definition.columns)
-    answer = definition.answer
-    paths = [column.path for column in definition.columns]
-    paths += [moment.path for moment in (answer.source_time, answer.event) if moment is not None]
-    paths += [answer.key] if answer.key else []
-    return _Plan(fields, answer.ignore | {path[0] for path in paths})
-
-
-def _field(row: Row, name: str, path: Path) -> Any:
-    value = row.get(path[0], _ABSENT) if len(path) == 1 else _at(row, path)
-    if value is _ABSENT:
-        near = cut(", ".join(sorted(map(str, row))), 160)
-        raise Refusal(Reason.MISSING_FIELD, f'"{".".join(path)}" is not there; the row has {near}', field=name)
-    return value
-
-
-def _check_unique(definition: TypeDefinition, rows: list[dict[str, JSON]]) -> None:
-    if definition.answer.kind == "one":
-        if len(rows) > 1:
-            raise Refusal(Reason.DUPLICATE_ROW, f"{len(rows)} rows for one key, and the type has one")
-        return
-    seen: set[tuple[JSON, ...]] = set()
-    for row in rows:
-        identity = tuple(row[name] for name in definition.row_key)
-        if identity in seen:
-            raise Refusal(
-                Reason.DUPLICATE_ROW, f"two rows have {', '.join(definition.row_key)} = {show(str(identity))}"
-            )
-        seen.add(identity)
-
-
-def _source(definition: TypeDefinition, rows: list[Row], now: datetime) -> datetime | None:
-    """The newest of what the rows say of their own time."""
-    moment = definition.answer.source_time
-    if moment is None:
-        return None
-    newest = max(_instant(moment, row) for row in rows)
-    if newest > now + timedelta(seconds=definition.answer.future_max_seconds):
-        raise Refusal(Reason.FUTURE_SOURCE, f"{newest.isoformat()} is after {now.isoformat()}")
-    return newest
-
-
-def _instant(moment: Moment, row: Row) -> datetime:
-    value = _at(row, moment.path)
-    try:
-        return parse_instant(value, moment.format, moment.zone)
-    except TimeError as error:
-        found = "nothing" if value is _ABSENT else show(value)
-        raise Refusal(
-            Reason.NO_SOURCE_TIME, f'"{".".join(moment.path)}" has {found}, but the type wants {error}'
-        ) from None
-
-
-def _next_event(moment: Moment, rows: list[Row], now: datetime) -> datetime | None:
-    """The first event that is still to come; a date has come when it is over."""
-    coming: list[datetime] = []
-    for row in rows:
-        value = _at(row, moment.path)
-        if value is None or value == "":
-            continue
-        try:
-            over = (
-                end_of_day(value, moment.zone)
-                if moment.format == "date"
-                else parse_instant(value, moment.format, moment.zone)
-            )
-        except TimeError as error:
-            found = "nothing" if value is _ABSENT else show(value)
-            raise Refusal(
-                Reason.WRONG_TYPE, f'"{".".join(moment.path)}" has {found}, but the event wants {error}'
-            ) from None
-        if over > now:
-            coming.append(over)
-    return min(coming, default=None)
-
-
-def _hash(definition: TypeDefinition, rows: list[dict[str, JSON]]) -> bytes:
-    return hashlib.sha256(_packed(definition, rows)).digest()
-
-
-def _packed(definition: TypeDefinition, rows: list[dict[str, JSON]]) -> bytes:
-    order = sorted(rows, key=lambda row: [row[name] for name in definition.row_key]) if len(rows) > 1 else rows
-    option = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS
-    return orjson.dumps(order, canonical, option)
-
-
-def _added(definition: TypeDefinition, rows: list[Row]) -> tuple[str, ...]:
-    known = _plan(definition).known
-    added: set[str] = set()
-    for row in rows:
-        if len(added) < _ADDED_MAX and not known.issuperset(row):
-            added |= row.keys() - known
-    return tuple(clean(name)[:100] for name in sorted(added)[:_ADDED_MAX])
+        return _failure(refusal)

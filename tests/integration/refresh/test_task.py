@@ -11,7 +11,7 @@ from livewell.db import Database
 from livewell.db.nudge import Nudger
 from livewell.limits import Walls
 from livewell.outbound import Outbound
-from livewell.refresh.task import Refresher
+from livewell.refresh.task import RefreshTask
 from livewell.testing.proxy import TcpProxy
 
 
@@ -25,13 +25,13 @@ async def test_a_database_that_is_away_at_the_start_is_waited_out(
         database = Database(road, livewell_settings)
         await database.open()
         nudger = Nudger(database)
-        refresher = Refresher(
+        refreshing = RefreshTask(
             database, nudger, outbound=Outbound.from_settings(livewell_settings), transforms={}, walls=Walls()
         )
         await database.call("SELECT 1")  # the pool has a connection, which will break
         proxy.reset_after(0, resets_max=2)
-        running = asyncio.create_task(refresher.run())
-        ready = asyncio.create_task(refresher._ready.wait())
+        running = asyncio.create_task(refreshing.run())
+        ready = asyncio.create_task(refreshing._ready.wait())
         await asyncio.wait([running, ready], timeout=20, return_when=asyncio.FIRST_COMPLETED)
         ended, answered = running.done(), ready.done()
         for task in (running, ready):
