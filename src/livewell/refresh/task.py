@@ -44,6 +44,7 @@ from livewell.refresh.fetch.upstream_call import (
     Value,
     fetch,
 )
+from livewell.refresh.nudges import CHANGED
 from livewell.refresh.reasons import Reason
 from livewell.refresh.refusal_log import RefusalLog
 from livewell.refresh.registry.registry import Registry
@@ -57,7 +58,6 @@ log = structlog.get_logger("livewell.refresh")
 
 KIND = "livewell.refresh"
 QUEUES = "refresh.*"
-CHANGED = "refresh.changed"
 
 _KEYS_MAX = 1000  # of one call, whatever a type says
 _TIMEOUT_SECONDS = 60.0  # a call has 10, and an outage of the database is waited out for a while
