@@ -17,11 +17,20 @@ GRANT UPDATE (asked_at, paused_at) ON livewell.schedule TO livewell_operate;
 GRANT DELETE ON livewell.schedule, livewell.pulse TO livewell_worker;
 GRANT SELECT ON livewell.run TO livewell_operate;
 GRANT EXECUTE ON FUNCTION livewell.ask_run, livewell.pause_schedule, livewell.remove_schedule TO livewell_operate, livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.list_schedules, livewell.list_runs, livewell.late_schedules, livewell.late_at TO livewell_operate, livewell_worker, livewell_readonly;
+GRANT EXECUTE ON FUNCTION
+    livewell.list_schedules, livewell.list_runs, livewell.late_schedules, livewell.late_at, livewell.awaited_slot
+    TO livewell_operate, livewell_worker, livewell_readonly;
 GRANT SELECT ON livewell.schedule, livewell.run, livewell.pulse TO livewell_readonly;
 
 -- The watchdog is told names and seconds, and comes without a login.
 GRANT SELECT ON livewell.schedule, livewell.pulse, livewell.tick TO livewell_hub;
-GRANT EXECUTE ON FUNCTION livewell.late_schedules, livewell.late_at TO livewell_hub;
+GRANT SELECT (schedule, state, due_at) ON livewell.run TO livewell_hub;
+GRANT EXECUTE ON FUNCTION livewell.late_schedules, livewell.late_at, livewell.awaited_slot TO livewell_hub;
+
+-- Workers carry on with open-ended runs.
+GRANT EXECUTE ON FUNCTION
+    livewell.declare_open_schedule, livewell.remove_open_schedule, livewell.fail_open_run, livewell.count_open_run
+    TO livewell_worker;
+
 -- The system state.
 GRANT EXECUTE ON FUNCTION livewell.state_leases, livewell.state_schedules TO livewell_operate, livewell_worker, livewell_readonly;

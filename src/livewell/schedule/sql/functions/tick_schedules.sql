@@ -31,12 +31,14 @@ BEGIN
     RETURN QUERY
     SELECT s.name, s.kind, s.cron, s.zone, s.every, s.missed, s.due_at, s.asked_at, v_now, NULL::float8
     FROM livewell.schedule s
-    WHERE s.name = ANY (p_names) AND (s.asked_at IS NOT NULL OR s.ended_at IS NULL AND (s.due_at <= v_now OR s.due_at IS NULL))
+    WHERE s.name = ANY (p_names) AND s.held_at IS NULL
+      AND (s.asked_at IS NOT NULL OR s.ended_at IS NULL AND (s.due_at <= v_now OR s.due_at IS NULL))
     ORDER BY s.due_at, s.name LIMIT p_limit;
     RETURN QUERY
     SELECT NULL::text, NULL::text, NULL::text, NULL::text, NULL::interval, NULL::text, NULL::timestamptz, NULL::timestamptz, v_now,
            extract(epoch FROM min(s.due_at) - v_now)::float8
-    FROM livewell.schedule s WHERE s.name = ANY (p_names) AND s.ended_at IS NULL AND s.due_at > v_now;
+    FROM livewell.schedule s
+    WHERE s.name = ANY (p_names) AND s.held_at IS NULL AND s.ended_at IS NULL AND s.due_at > v_now;
 END
 $$;
 COMMENT ON FUNCTION livewell.tick_schedules IS 'The schedules that are due now, and the seconds until the next one is.';

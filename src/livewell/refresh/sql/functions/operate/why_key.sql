@@ -118,7 +118,7 @@ BEGIN
     IF viewers = 0 AND NOT v_demanded AND NOT (v_type.prefetch AND coalesce(v_l.wanted_at > v_now - interval '1 day', false)) THEN
         IF v_type.strategy = 'scheduled' AND EXISTS (SELECT FROM livewell.universe u WHERE u.data_type = p_type AND u.key = p_key AND u.active) THEN
             reason := 'scheduled';
-            since := v_type.cron_due_at;
+            since := (SELECT s.due_at FROM livewell.schedule s WHERE s.name = 'walk.' || p_type AND s.open_ended);
         ELSE
             reason := 'not_watched';
         END IF;
