@@ -1,4 +1,12 @@
 """Periodic work: leases with a fence, so that nothing overlaps itself; schedules, and the history of their runs.
 
-Read slots.py (when), definition.py (what), scheduler.py (the loop), running.py (one run); singleton.py is for loops that turn many times a second.
+cron.py          reads cron texts (pure)
+due_times.py     which slot of a schedule runs next, and which were missed (pure)
+definition.py    what a schedule is made of
+scheduler.py     the loop that begins runs; every worker has one
+run.py           one run, from its beginning in the database to its end there
+singleton.py     be the only one: for loops that turn many times a second
+housekeeping.py  what is made in advance and what is let go of
+admin.py         what people do with schedules
+nudges.py        the channel that wakes schedulers
 """
