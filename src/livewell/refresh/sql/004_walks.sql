@@ -16,15 +16,3 @@ CROSS JOIN LATERAL (
 WHERE t.strategy = 'scheduled'
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, due_at = excluded.due_at
 WHERE s.open_ended;
-
--- Only dispatch_scheduled called it, and does so no more. A new database does not have it.
-DO $drop$
-BEGIN
-    IF to_regprocedure('livewell.record_walk(text, bigint, text, timestamptz, integer, boolean, boolean)')
-        IS NOT NULL
-    THEN
-        DROP FUNCTION livewell.record_walk(
-            text, bigint, text, timestamptz, integer, boolean, boolean);
-    END IF;
-END
-$drop$;

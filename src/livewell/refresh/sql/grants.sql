@@ -45,7 +45,7 @@ GRANT SELECT, DELETE ON livewell.subscription TO livewell_worker;
 GRANT SELECT ON livewell.universe TO livewell_worker;
 GRANT EXECUTE ON FUNCTION
     livewell.sweep_sessions, livewell.unpark, livewell.judge_keys, livewell.dispatch_room, livewell.may_probe, livewell.due_candidates, livewell.park_keys, livewell.fail_dead, livewell.ready_keys,
-    livewell.enqueue_refreshes, livewell.dispatch_due, livewell.drop_refreshes, livewell.dispatch_scheduled, livewell.plan_cron, livewell.redue_type, livewell.list_walks, livewell.show_walk,
+    livewell.enqueue_refreshes, livewell.dispatch_due, livewell.drop_refreshes, livewell.dispatch_scheduled, livewell.plan_cron, livewell.redue_type, livewell.list_walks, livewell.show_walk, livewell.record_walk,
     livewell.sync_walks, livewell.walk_held, livewell.begin_walk
     TO livewell_worker;
 GRANT SELECT ON livewell.ledger, livewell.universe TO livewell_readonly, livewell_operate;
