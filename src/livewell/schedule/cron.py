@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
@@ -61,8 +62,12 @@ def check_cron(cron: str, zone: str) -> None:
 
 def check_zone(zone: str) -> None:
     """Refuse what is not the name of a time zone."""
+    _zone(zone)
+
+
+def _zone(zone: str) -> ZoneInfo:
     try:
-        read_zone(zone)
+        return read_zone(zone)
     except ValueError:
         raise CronError(
             f"zone {zone!r}",
@@ -72,9 +77,9 @@ def check_zone(zone: str) -> None:
 
 def slots(cron: str, zone: str, after: datetime) -> Iterator[datetime]:
     """The slots later than this instant, in UTC."""
-    check_zone(zone)
+    local = after.astimezone(_zone(zone))
     try:
-        simulated = CronSim(cron, after.astimezone(read_zone(zone)))
+        simulated = CronSim(cron, local)
     except CronSimError as error:
         raise _wrong(cron, _field(cron.split(), str(error))) from None
     return (slot.astimezone(UTC) for slot in simulated)

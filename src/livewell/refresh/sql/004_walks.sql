@@ -13,6 +13,6 @@ CROSS JOIN LATERAL (
     SELECT CASE WHEN NOT EXISTS (
         SELECT FROM livewell.run r WHERE r.schedule = 'walk.' || t.name AND r.state = 'running'
     ) THEN t.cron_due_at END AS due_at) w
-WHERE t.strategy = 'scheduled'
+WHERE t.strategy = 'scheduled' AND octet_length(t.cron) <= 100 AND octet_length(t.zone) <= 100
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, due_at = excluded.due_at
 WHERE s.open_ended;
