@@ -28,13 +28,14 @@ BEGIN
           AND (s.cron, s.zone, s.held_at IS NOT NULL) IS DISTINCT FROM (t.cron, t.zone, h.held)
         ORDER BY t.name
     LOOP
+        <<declaring>>
         BEGIN
             PERFORM livewell.declare_open_schedule(
                 'walk.' || v_walk.name, v_walk.cron, v_walk.zone, v_walk.held);
         EXCEPTION WHEN check_violation OR SQLSTATE 'LW003' THEN
             PERFORM livewell.warn('refresh.schedule', 'a scheduled type has no schedule',
                                   v_walk.name || ': ' || SQLERRM);
-        END;
+        END declaring;
     END LOOP;
 END
 $$;
