@@ -20,7 +20,7 @@ from bench.refresh.lab import CREDENTIAL, symbols
 from bench.stage import Stage, perform
 from livewell.db import Database
 from livewell.db.nudge import Nudger
-from livewell.refresh.push.hub import CHANGED
+from livewell.refresh.nudges import CHANGED
 from livewell.server.app import create_app, guarded
 from livewell.server.pools import addresses
 from livewell.server.process import State

@@ -487,7 +487,7 @@ class Livewell:
         # aiohttp is a tenth of the start-up, and only workers need it
         from livewell.outbound import Outbound  # noqa: PLC0415 - see above
         from livewell.refresh.definition.credentials import Credentials  # noqa: PLC0415 - see above
-        from livewell.refresh.due.check import Dispatcher  # noqa: PLC0415 - see above
+        from livewell.refresh.due.check import DueCheck  # noqa: PLC0415 - see above
         from livewell.refresh.task import KIND, QUEUES, RefreshTask  # noqa: PLC0415 - see above
 
         chosen = list(queues or [*sorted({definition.policy.queue for definition in self.tasks.values()}), QUEUES])
@@ -510,9 +510,9 @@ class Livewell:
                 walls=self._walls,
             )
             tasks = {**self.tasks, KIND: refresher.task}
-            dispatcher = Dispatcher(self.database, self.nudger, holder=holder, listen=False)
-            beside += [refresher.run, dispatcher.run]
-            hear.append(dispatcher.wake)
+            due_check = DueCheck(self.database, self.nudger, holder=holder)
+            beside += [refresher.run, due_check.run]
+            hear.append(due_check.wake)
         return Worker(
             self.database,
             tasks,

@@ -24,7 +24,6 @@ def prepare(refresh: RefreshSession, **columns: Any) -> None:
             strategy="scheduled",
             cron="0 6 * * *",
             zone="UTC",
-            cron_due_at=refresh.now(),
             ttl="30 days",
             **columns,
         )
@@ -33,12 +32,14 @@ def prepare(refresh: RefreshSession, **columns: Any) -> None:
         list(TYPES),
         KEYS,
     )
+    for name in TYPES:
+        refresh.begin_walk(name)
 
 
 def walk(refresh: RefreshSession, name: str) -> str:
     """One page, as any holder would take it: everything it needs is in the database."""
     answer: str = refresh.value(
-        "SELECT answer FROM livewell.dispatch_scheduled(%s, %s, %s, livewell.now() + interval '1 day')",
+        "SELECT answer FROM livewell.dispatch_scheduled(%s, %s, %s, NULL)",
         SINGLETON,
         refresh.hold(),
         name,

@@ -23,6 +23,10 @@ NO_LEASE: tuple[Change, ...] = (
     ("v_fence, p_holder, p_asked)", "coalesce(v_fence, 0), p_holder, p_asked)"),
     ("VALUES (p_name, p_slot, p_slot,", "VALUES (p_name, p_slot - random() * interval '1 second', p_slot,"),
 )
+NO_OPEN_LOOK: tuple[Change, ...] = (
+    ("r.state = 'running') THEN", "false) THEN"),
+    ("VALUES (p_name, p_slot, p_slot,", "VALUES (p_name, p_slot - random() * interval '1 second', p_slot,"),
+)
 NO_FENCE: Change = ("IF NOT livewell.hold_singleton('schedule.' || v_row.schedule, p_fence) THEN", "IF false THEN")
 
 
@@ -35,11 +39,12 @@ def schedule(queue_dsn: str) -> Iterator[ScheduleSession]:
         one.reset()
 
 
-async def racers(schedule: ScheduleSession, dsn: str) -> list[str]:
+async def racers(schedule: ScheduleSession, dsn: str, *, open_ended: bool = False) -> list[str]:
     """Three schedulers begin the same slot; one of them is late by its own doing."""
 
     def prepare() -> Given:
         schedule.reset()
+        schedule.rows("UPDATE livewell.schedule SET open_ended = %s", open_ended)
         return {"due": schedule.due()}
 
     def judge(outcome: Outcome) -> str | None:
@@ -72,6 +77,40 @@ async def test_without_all_three_walls_a_slot_runs_twice(schedule: ScheduleSessi
     """Broken on purpose."""
     with variant(queue_dsn, "begin_run", NO_ROW_LOCK), variant(queue_dsn, "take_run", *NO_LEASE):
         assert any("began" in line for line in await racers(schedule, queue_dsn))
+
+
+async def test_one_of_three_begins_an_open_run(schedule: ScheduleSession, queue_dsn: str) -> None:
+    """It has no lease: the row's lock and the run that is open keep the others away."""
+    assert await racers(schedule, queue_dsn, open_ended=True) == []
+
+
+async def test_without_its_walls_an_open_run_begins_twice(schedule: ScheduleSession, queue_dsn: str) -> None:
+    """Broken on purpose: no lock, no look at what is open, and slots that differ."""
+    with variant(queue_dsn, "begin_run", NO_ROW_LOCK), variant(queue_dsn, "take_run", *NO_OPEN_LOOK):
+        assert any("began" in line for line in await racers(schedule, queue_dsn, open_ended=True))
+
+
+async def test_an_open_run_that_was_removed_is_not_ended_as_well(schedule: ScheduleSession, queue_dsn: str) -> None:
+    """The last page, the removal of the schedule and its next slot, in every order: one end, and no second run beside it."""
+
+    def prepare() -> Given:
+        schedule.reset()
+        schedule.rows("UPDATE livewell.schedule SET open_ended = true, internal = true")
+        begun = schedule.begin("old")
+        schedule.rows("UPDATE livewell.schedule SET due_at = livewell.now()")
+        return {**begun, "due": schedule.due()}
+
+    def judge(outcome: Outcome) -> str | None:
+        rows = schedule.runs("id", "state::text", "rows_affected")
+        first = {state for run, state, _ in rows if run == outcome.given["run"]}
+        good = not outcome.errors and first <= {"succeeded", "failed"} and len(first) == 1
+        overlap = sum(state == "running" for _, state, _ in rows) > 1
+        return None if good and not overlap else f"{outcome.errors}; {rows}"
+
+    page = "SELECT livewell.count_open_run(%(run)s, 'old', 1, true)"
+    remove = "SELECT livewell.remove_open_schedule('nightly')"
+    sessions = [session("page", page), session("remove", remove), session("next", BEGIN.format("next"))]
+    assert await violations(queue_dsn, sessions, prepare=prepare, judge=judge) == []
 
 
 async def ends(schedule: ScheduleSession, dsn: str) -> list[str]:

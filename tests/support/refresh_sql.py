@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from livewell.refresh.registry import exchange_calendar as calendar
@@ -168,6 +169,20 @@ class RefreshSession(QueueSession):
         names = [column.name for column in cursor.description or ()]
         [row] = cursor.fetchall()
         return dict(zip(names, row, strict=True))
+
+    def begin_walk(self, name: str) -> None:
+        """The slot of a scheduled type has come, and a scheduler has begun its run."""
+        self.rows("SELECT livewell.sync_walks()")
+        due = self.now()
+        self.rows("UPDATE livewell.schedule SET due_at = %s WHERE name = %s", due, f"walk.{name}")
+        answer = self.value(
+            "SELECT answer FROM livewell.begin_run(%s, 'test', %s, %s, %s, '1 day', 0, NULL, '1 minute')",
+            f"walk.{name}",
+            due,
+            due,
+            due + timedelta(days=1),
+        )
+        assert answer == "begun"
 
     def jobs(self, *columns: str) -> list[Row]:
         """Live refresh jobs, in the order in which they would be claimed."""

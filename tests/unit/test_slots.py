@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from livewell.errors import ConfigurationError
-from livewell.schedule.due_times import CATCH_UP_MAX, Missed, Plan, Rule, check_cron, first_slot, next_slot, plan
+from livewell.schedule.cron import check_cron, first_slot, next_slot
+from livewell.schedule.due_times import CATCH_UP_MAX, Missed, Plan, Rule, plan
 
 BEGIN, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2028, 1, 1, tzinfo=UTC)
 ZONES = ("Europe/Paris", "America/New_York")

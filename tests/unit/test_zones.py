@@ -7,7 +7,7 @@ import pytest
 from livewell.errors import ConfigurationError, InvalidOption
 from livewell.limits.notation import resets
 from livewell.refresh.registry.admin import _check_schedule
-from livewell.schedule.due_times import check_zone
+from livewell.schedule.cron import check_zone
 from livewell.zones import read_zone
 
 NONE = [

@@ -169,6 +169,45 @@ def test_runs_and_alerts_are_there_still(old: str) -> None:
         assert queue.rows(kept) == [(1, 1, 1)]
 
 
+def test_a_walk_that_was_under_way_goes_on_and_slots_that_waited_stay(livewell_server: str) -> None:
+    """R19: with the same run and from its cursor; its next slot is planned anew. A type that is not scheduled any more leaves the list."""
+    with new_database(livewell_server) as dsn, QueueSession(dsn) as queue:
+        install("0.6.0", dsn)
+        for name in ("walking", "waiting"):
+            queue.rows(
+                """
+                INSERT INTO livewell.data_type (name, upstream, ttl, negative_ttl, strategy, cron, zone, cron_due_at, cron_cursor, rule, has_source_time, rows_kind, key_pattern, size_estimate, definition, columns, version, applied_at)
+                SELECT %s, upstream, ttl, negative_ttl, 'scheduled', '0 6 * * *', 'UTC', now() + CASE WHEN %s THEN interval '-1 hour' ELSE interval '1 hour' END, CASE WHEN %s THEN 'K2' END,
+                       'age', has_source_time, rows_kind, '[A-Z0-9]{1,9}', size_estimate, definition, columns, 1, now()
+                FROM livewell.data_type LIMIT 1
+                """,
+                name,
+                name == "walking",
+                name == "walking",
+            )
+            queue.rows("SELECT livewell.show_walk(%s, '1 day')", name)
+        queue.rows(
+            "INSERT INTO livewell.schedule (name, kind, cron, zone, missed, timeout, internal, seen_at, created_at) VALUES ('walk.gone', 'cron', '0 6 * * *', 'UTC', 'once', '1 day', true, now(), now())"
+        )
+        queue.rows(
+            "INSERT INTO livewell.universe (data_type, key, added_at) SELECT 'walking', 'K' || n, now() FROM generate_series(1, 5) AS n"
+        )
+        queue.rows(
+            "INSERT INTO livewell.run (schedule, due_at, last_due_at, state, started_at, fence, holder, rows_affected) SELECT 'walk.walking', cron_due_at, cron_due_at, 'running', now(), 7, 'old', 2 FROM livewell.data_type WHERE name = 'walking'"
+        )
+        migrate(dsn)
+        queue.rows("SELECT livewell.sync_walks()")
+
+        assert queue.rows(
+            "SELECT name, open_ended, due_at > now() FROM livewell.schedule WHERE name LIKE 'walk.%' ORDER BY name"
+        ) == [("walk.waiting", True, True), ("walk.walking", True, None)]
+        fence = queue.value("SELECT fence FROM livewell.acquire_singleton('refresh.due', 'new', NULL, '1 minute')")
+        page = "SELECT answer, inserted FROM livewell.dispatch_scheduled('refresh.due', %s, 'walking', NULL)"
+        assert queue.rows(page, fence) == [("walked", 3)]
+        ended = "SELECT state::text, rows_affected, holder FROM livewell.run WHERE schedule = 'walk.walking'"
+        assert queue.rows(ended) == [("succeeded", 5, "new")]
+
+
 def test_jobs_that_the_table_refuses_now_stop_nobody(livewell_server: str) -> None:
     """Contract 8: 0.5.0 accepted any lane, priority and payload by plain INSERT. They are brought within the bounds; one that cannot be is a dead letter, and good jobs beside them are claimed."""
     with new_database(livewell_server) as dsn, QueueSession(dsn) as queue:

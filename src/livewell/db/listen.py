@@ -10,7 +10,6 @@ A nudge is a hint that saves waiting for the next poll; polling is the guarantee
 from __future__ import annotations
 
 import asyncio
-import random
 import secrets
 from collections.abc import Callable
 
@@ -18,6 +17,7 @@ import psycopg
 
 from livewell.db.connection import Connection, connect, deadline, sever, translated
 from livewell.errors import ConfigurationError, DatabaseUnavailable, LivewellError
+from livewell.loops import backoff_seconds
 
 CHANNEL = "livewell"
 _HEAR_SECONDS = 2.0
@@ -54,7 +54,7 @@ class Listener:
                 failures = 0 if self.hearing.is_set() else failures + 1
             self.hearing.clear()
             self.reconnects += 1
-            await asyncio.sleep(min(5.0, 0.05 * 2 ** min(failures, 10)) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            await asyncio.sleep(backoff_seconds(failures))
 
     async def _listen(self) -> None:
         connection = await connect(self._conninfo, seconds=self._connect_seconds, prepare=False)

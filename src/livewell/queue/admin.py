@@ -10,6 +10,7 @@ from livewell.db.nudge import Nudger
 from livewell.errors import InvalidOption, JobNotFound, UnknownQueue
 from livewell.model import Cancelled, JobState
 from livewell.queue.definition import encode_json
+from livewell.queue.nudges import CANCEL, EVERY
 from livewell.queue.why import Why
 
 Record = dict[str, Any]
@@ -76,7 +77,7 @@ class QueueAdmin:
         """Cancel a waiting job at once, or ask the worker of a running one."""
         answer = Cancelled((await self._database.call("SELECT livewell.cancel_job(%s)", (job_id,)))[0][0])
         if answer is Cancelled.REQUESTED:
-            self._nudger.nudge("cancel")
+            self._nudger.nudge(CANCEL)
         return answer
 
     async def retry(self, job_id: int) -> bool:
@@ -122,7 +123,7 @@ class QueueAdmin:
             "SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)", (ids, queue, task, limit)
         )
         if rows[0][0]:
-            self._nudger.nudge("*")
+            self._nudger.nudge(EVERY)
         return rows[0][0], rows[0][1]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -19,6 +18,7 @@ from livewell.db import Database, Row, Transaction
 from livewell.db.database import Foreign
 from livewell.db.nudge import Nudger
 from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption
+from livewell.loops import backoff_seconds
 from livewell.model import Answer, Enqueued, Policy
 from livewell.telemetry import tracing
 
@@ -319,7 +319,7 @@ class Enqueuer:
 
 async def _pause(left: int) -> None:
     """Before the next try, with so many tries left; it grows."""
-    await asyncio.sleep(0.05 * 2 ** (_TRIES - left) * random.uniform(0.5, 1))  # noqa: S311 - jitter
+    await asyncio.sleep(backoff_seconds(_TRIES - left))
 
 
 def _vanished(rows: Sequence[Row]) -> bool:

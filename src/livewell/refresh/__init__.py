@@ -20,6 +20,6 @@ why.py          why a key is fresh, or what stands in the way
 reading.py      a value with its provenance and verdict
 reasons.py      why an answer was not stored: a closed list
 refusal_log.py  refused answers in the log, a few of each kind
-cron.py         when a scheduled type is due
+nudges.py       the channels that wake the due check, the hubs and the servers
 elapsed.py      the clock on which a verdict's remaining time is counted
 """

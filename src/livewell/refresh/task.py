@@ -38,6 +38,7 @@ from livewell.refresh.fetch.proof import check_proof
 from livewell.refresh.fetch.upstream_call import Fetched, fetch
 from livewell.refresh.fetch.upstream_limits import UpstreamLimits
 from livewell.refresh.job_payload import Wanted
+from livewell.refresh.nudges import CHANGED
 from livewell.refresh.reasons import Reason
 from livewell.refresh.redaction import hide_secrets
 from livewell.refresh.refusal_log import RefusalLog
@@ -54,7 +55,6 @@ log = structlog.get_logger("livewell.refresh")
 
 KIND = "livewell.refresh"
 QUEUES = "refresh.*"
-CHANGED = "refresh.changed"
 
 _KEYS_MAX = 1000  # of one call, whatever a type says
 _TIMEOUT_SECONDS = 60.0  # a call has 10, and an outage of the database is waited out for a while

@@ -1,10 +1,12 @@
 """Periodic work: leases with a fence, so that nothing overlaps itself; schedules and their runs.
 
-due_times.py     when a schedule is due, and which missed slots run (pure)
+cron.py          reads cron texts (pure)
+due_times.py     which slot of a schedule runs next, and which were missed (pure)
 definition.py    what a schedule is made of
-scheduler.py     the loop that runs schedules, in every worker
-run.py           one run, from its beginning to its end
-singleton.py     one holder in the fleet, for loops that turn many times a second
-housekeeping.py  what is made in advance, and what is let go of
-admin.py         look, ask for a run, pause, remove
+scheduler.py     the loop that begins runs; every worker has one
+run.py           one run, from its beginning in the database to its end there
+singleton.py     be the only one: for loops that turn many times a second
+housekeeping.py  what is made in advance and what is let go of
+admin.py         what people do with schedules
+nudges.py        the channel that wakes schedulers
 """

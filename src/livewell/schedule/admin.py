@@ -7,7 +7,7 @@ from typing import Any, Literal
 from livewell.db import Database, acts
 from livewell.db.nudge import Nudger
 from livewell.errors import InvalidOption, UnknownSchedule
-from livewell.schedule.scheduler import SCHEDULE
+from livewell.schedule.nudges import SCHEDULE
 
 Record = dict[str, Any]
 

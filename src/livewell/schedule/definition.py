@@ -10,12 +10,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from livewell.errors import ConfigurationError
-from livewell.schedule.due_times import Missed, Rule, check_cron
+from livewell.schedule.cron import CronError, check_cron
+from livewell.schedule.due_times import Missed, Rule
 
 EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.01, 400 * 86400.0
 TIMEOUT_SECONDS_MAX = 86400.0
 OURS = "livewell."  # names of what Livewell does itself begin so
-_WALK = "walk."  # and those of scheduled types, see refresh/sql/functions/due/show_walk.sql
+_WALK = "walk."  # and those of scheduled types, see refresh/sql/functions/due/sync_walks.sql
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,53}")
 
 
@@ -108,7 +109,7 @@ def _rule(what: str, cron: str | None, zone: str, every_seconds: float | None, a
     if cron is not None:
         try:
             check_cron(cron, zone)
-        except ConfigurationError as error:
+        except CronError as error:
             raise ConfigurationError(f"{what}: {error}") from None
         return Rule("cron", cron=cron, zone=zone)
     if every_seconds is not None:

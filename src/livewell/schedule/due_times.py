@@ -1,44 +1,20 @@
-"""When a schedule is due: cron texts with a zone, intervals, one-offs; and which of several missed slots run. Pure: the database says what time it is.
-
-Where clocks change (cronsim, as Debian's cron does it), for a text whose minute and hour are fixed, such as "30 2 * * *":
-
-    a local time that does not exist (02:30 in spring)      runs once, at the first moment after the gap (03:00)
-    a local time that comes twice (02:30 in autumn)         runs once, the first time
-
-A text that says "every" in its minute or hour field ("*", "*/15") goes by real time: it runs at every such minute that exists, so 60 minutes apart stay 60 minutes apart, and
-an hour that comes twice has its slots twice.
-"""
+"""When a schedule is due, and which of several missed slots run: by a cron text (cron.py), every so often, or once. Pure: the database says what time it is."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
-from zoneinfo import ZoneInfo
 
-from cronsim import CronSim, CronSimError
-
-from livewell.errors import ConfigurationError
-from livewell.zones import read_zone
+from livewell.schedule.cron import next_slot, slots
 
 Missed = Literal["skip", "once", "all"]
 Kind = Literal["cron", "interval", "once"]
 
-CRON_CHARS_MAX = 100
 CATCH_UP_MAX = 100  # slots that missed="all" runs after an outage: the latest ones
 ON_TIME = timedelta(minutes=1)  # so late, and less than its gap, a slot has not been missed
 _STEPS_MAX = 2_000  # of a cron text, one after another: 60 ms; who was away for longer is told "at least so many"
-_SILENCE_MAX = timedelta(days=400)
-_ALLOWED = {
-    "minute": "0-59",
-    "hour": "0-23",
-    "day-of-month": "1-31, or L for the last",
-    "month": "1-12 or JAN-DEC",
-    "day-of-week": "0-7 or SUN-SAT",
-}
-_FIELDS = tuple(_ALLOWED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,49 +36,6 @@ class Plan:
     gap: timedelta
     skipped: int = 0
     skipped_last: datetime | None = None
-
-
-def check_cron(cron: str, zone: str) -> None:
-    """Refuse what cannot be read, naming the field, and what comes less than once in 400 days."""
-    check_zone(zone)
-    if not isinstance(cron, str):
-        raise ConfigurationError(f"cron {cron!r}: a text is needed, for example '0 2 * * *'")
-    parts = cron.split()
-    if len(cron) > CRON_CHARS_MAX or len(parts) != 5:
-        raise ConfigurationError(
-            f"cron {cron[:CRON_CHARS_MAX]!r}: it has {len(parts)} fields; five are right: {' '.join(_FIELDS)}, for example '0 2 * * *'"
-        )
-    begin = datetime(2026, 1, 1, tzinfo=UTC)
-    try:
-        first = next_slot(cron, zone, begin)
-    except CronSimError as error:
-        raise ConfigurationError(f"cron {cron!r}: {_field(parts, str(error))}") from None
-    except StopIteration:
-        first = None
-    if first is None or first - begin > _SILENCE_MAX:
-        raise ConfigurationError(f"cron {cron!r}: it comes less than once in 400 days; use at=… for a single run")
-
-
-def check_zone(zone: str) -> None:
-    """Refuse what is not the name of a time zone."""
-    try:
-        read_zone(zone)
-    except ValueError:
-        raise ConfigurationError(
-            f"zone {zone!r}: there is no such time zone; write it like Europe/Paris, America/New_York or UTC"
-        ) from None
-
-
-def next_slot(cron: str, zone: str, after: datetime) -> datetime:
-    """The first slot later than this instant, in UTC."""
-    return next(_slots(cron, zone, after))
-
-
-def first_slot(cron: str, zone: str, now: datetime) -> tuple[datetime, timedelta]:
-    """Of a schedule that is new, with the gap to the one after it."""
-    slots = _slots(cron, zone, now)
-    first = next(slots)
-    return first, next(slots) - first
 
 
 def plan(rule: Rule, missed: Missed, due: datetime, now: datetime) -> Plan:
@@ -145,7 +78,7 @@ def _come_cron(rule: Rule, due: datetime, now: datetime) -> tuple[list[datetime]
     """The same for a cron text."""
     assert rule.cron is not None and rule.zone is not None  # noqa: S101, PT018 - of a cron text
     come, n = deque([due], CATCH_UP_MAX), 1
-    for slot in _slots(rule.cron, rule.zone, due):
+    for slot in slots(rule.cron, rule.zone, due):
         if slot > now:
             return list(come), n, slot
         if n >= _STEPS_MAX:
@@ -161,33 +94,10 @@ def _recent(cron: str, zone: str, due: datetime, now: datetime) -> list[datetime
     while True:
         begin = max(due, now - window)
         found: deque[datetime] = deque(maxlen=CATCH_UP_MAX)
-        for slot in _slots(cron, zone, begin):
+        for slot in slots(cron, zone, begin):
             if slot > now:
                 break
             found.append(slot)
         if len(found) == CATCH_UP_MAX or begin == due:
             return list(found)
         window *= 2
-
-
-def _slots(cron: str, zone: str, after: datetime) -> Iterator[datetime]:
-    return (slot.astimezone(UTC) for slot in CronSim(cron, after.astimezone(ZoneInfo(zone))))
-
-
-def _readable(day: str) -> bool:
-    """Whether this day-of-month is one in some month."""
-    try:
-        CronSim(f"0 0 {day} * *", datetime(2026, 1, 1, tzinfo=UTC))
-    except CronSimError:
-        return False
-    return True
-
-
-def _field(parts: list[str], said: str) -> str:
-    """cronsim says "Bad minute"; a reader wants to see which text that was."""
-    for place, name in enumerate(_FIELDS):
-        if said.lower().endswith(name):
-            if name == "day-of-month" and _readable(parts[place]):
-                return f"the {name} field is {parts[place]!r}, and no month of {parts[3]!r} has that day"
-            return f"the {name} field is {parts[place]!r}, which cannot be read; allowed are {_ALLOWED[name]}, *, lists (1,2), ranges (1-5) and steps (*/5)"
-    return f"{said}; five fields are right: {' '.join(_FIELDS)}"

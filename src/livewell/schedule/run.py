@@ -14,7 +14,6 @@ row's lock, so a process that stood still writes nothing.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ import structlog
 
 from livewell.db.link import Link
 from livewell.errors import DatabaseError
+from livewell.loops import jittered
 from livewell.queue.run import describe
 from livewell.queue.worker.threads import Threads
 from livewell.schedule.definition import Run, ScheduleDefinition
@@ -149,7 +149,7 @@ class Running:
                 )
         except (DatabaseError, TimeoutError) as error:
             log.warning("a lease was not renewed yet", schedule=self._definition.name, error=str(error))
-            await asyncio.sleep(min(max(0.0, self._left()), self._lease_seconds * random.uniform(0.02, 0.05)))  # noqa: S311 - jitter
+            await asyncio.sleep(min(max(0.0, self._left()), jittered(self._lease_seconds, 0.02, 0.05)))
             return self._left() > 0
         self._asked = asked
         return bool(rows[0][0])
@@ -185,7 +185,7 @@ class Running:
                 log.warning("the end of a run was not written yet", schedule=self._definition.name, error=str(problem))
                 if self._asked + self._lease_seconds < time.monotonic():
                     return "lost"
-                await asyncio.sleep(min(1.0, self._lease_seconds / 10) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+                await asyncio.sleep(jittered(min(1.0, self._lease_seconds / 10)))
                 continue
             if not written[0][0]:
                 self._warn("the end of a run was fenced: its lease had run out", self._definition.name)

@@ -7,12 +7,14 @@
        └──the database is away──▶ a pause, counted ──▶ looking
 
 There is no leader: whose call comes first gets the slot. Which slot is due is decided by the database's clock; only the reading of cron texts happens here.
+
+The run of an open-ended schedule (a walk of a scheduled type) needs no handler: it is only begun here.
+Whoever does the work ends it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -21,26 +23,30 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
-from cronsim import CronSimError
 
 from livewell.db import Database
 from livewell.db.nudge import Nudger
-from livewell.errors import ConfigurationError, DatabaseError, LivewellError
+from livewell.errors import LivewellError
+from livewell.loops import Waker, WarningBuffer, surviving
 from livewell.queue.worker.threads import Threads
+from livewell.schedule.cron import CronError, first_slot
 from livewell.schedule.definition import Run, ScheduleDefinition
-from livewell.schedule.due_times import Kind, Missed, Rule, check_zone, first_slot, plan
+from livewell.schedule.due_times import Kind, Missed, Rule, plan
+from livewell.schedule.nudges import SCHEDULE
 from livewell.schedule.run import Begun, Running
 from livewell.telemetry.repeats import Repeats
 
 log = structlog.get_logger("livewell.schedule")
 
-SCHEDULE = "schedule"  # the nudge that wakes the loop
 _DECLARE = "SELECT livewell.declare_schedule(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-_TICK = "SELECT name, kind, cron, zone, every, missed, due_at, asked_at, now, wait_seconds FROM livewell.tick_schedules(%s, %s)"
+# Open-ended schedules need no handler: any scheduler begins their runs.
+_TICK = (
+    "SELECT name, kind, cron, zone, every, missed, due_at, asked_at, now, wait_seconds FROM livewell.tick_schedules("
+    "%s::text[] || ARRAY(SELECT s.name FROM livewell.schedule s WHERE s.open_ended), %s)"
+)
 _PLAN = "SELECT livewell.plan_schedule(%s, %s, %s, %s, %s)"
 _BEGIN = "SELECT answer, run_id, fence, wait_seconds FROM livewell.begin_run(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 _ASKED = "SELECT answer, run_id, fence, wait_seconds FROM livewell.begin_asked_run(%s, %s, %s)"
-_WARNINGS_MAX = 100
 _THREADS_MAX = 32  # for plain handlers
 _AGAIN_SECONDS = 0.2  # until a slot that waits for the run before it is looked at again
 _MOVED_SECONDS = 0.02  # somebody else has the slot, or only the row: not to ask as fast as we can
@@ -94,11 +100,11 @@ class Scheduler:
         self._running: dict[asyncio.Task[None], Running] = {}
         self._left_behind: dict[str, asyncio.Future[Any]] = {}  # handlers that outlived their run, by schedule
         self._again: dict[str, float] = {}  # schedules that wait for their last run → when to look again, monotonic
-        self._woken = asyncio.Event()
+        self._waker = Waker()
         self._stopping = False
         self._declared = False
         self._ours_at = 0.0  # when to begin with our own schedules, monotonic
-        self._warnings: dict[str, str] = {}
+        self._warnings = WarningBuffer(self._link.call)
         self._repeats = Repeats()
         self.counts: defaultdict[str, int] = defaultdict(int)  # turns, begun, skipped, moved, succeeded, failed, lost …
 
@@ -106,7 +112,7 @@ class Scheduler:
         """Somebody asked for a run, or changed a schedule: look now."""
         if name == SCHEDULE:
             self._again.clear()
-            self._woken.set()
+            self._waker.set()
 
     async def run(self) -> None:
         """Until cancelled or settled, through any outage of the database."""
@@ -114,7 +120,8 @@ class Scheduler:
         self._ours_at = time.monotonic() + _SETTLING_SECONDS
         try:
             while not self._stopping:
-                await self._sleep(await self._survive())
+                rest = await surviving(self.turn, self._failed, pause_seconds=self._poll_seconds)
+                await self._waker.rest(min(rest, self._poll_seconds))
                 self._tell_repeats()
             await asyncio.Event().wait()  # settled: what is left is to be cancelled
         finally:
@@ -126,7 +133,7 @@ class Scheduler:
     async def settle(self, grace_seconds: float, hurry: asyncio.Event) -> None:
         """Begin nothing more; let what runs end within the grace, and end the rest as failed. A run that is cut off all the same becomes crashed when its lease is over."""
         self._stopping = True
-        self._woken.set()
+        self._waker.set()
         hurried = asyncio.ensure_future(hurry.wait())
         try:
             if self._running:
@@ -142,7 +149,7 @@ class Scheduler:
         """Begin what is due; answers for how many seconds nothing will be."""
         if not self._declared:
             await self._declare()
-        await self._flush()
+        await self._warnings.flush()
         self.counts["turns"] += 1
         settled_in = self._ours_at - time.monotonic()
         wait = min(self._poll_seconds, settled_in) if settled_in > 0 else self._poll_seconds
@@ -190,7 +197,7 @@ class Scheduler:
             return self._poll_seconds
         try:
             return await self._plan(found) if found.due is None else await self._slot(found, found.due)
-        except (CronSimError, ConfigurationError, StopIteration) as error:
+        except CronError as error:
             # Written by another version, or by hand: it is refused when it is declared.
             self._warn(f"a schedule cannot be read: {found.name}", f"{found.cron!r} in {found.zone!r}: {error}")
             return self._poll_seconds
@@ -198,14 +205,11 @@ class Scheduler:
     async def _plan(self, found: _Found) -> float:
         if found.cron is None or found.zone is None:
             return self._poll_seconds  # it has ended, and was asked for
-        check_zone(found.zone)
         first, gap = first_slot(found.cron, found.zone, found.now)
         await self._link.call(_PLAN, (found.name, found.cron, found.zone, first, gap))
         return max(0.0, (first - found.now).total_seconds())
 
     async def _slot(self, found: _Found, due: datetime) -> float:
-        if found.zone is not None:
-            check_zone(found.zone)
         planned = plan(Rule(found.kind, found.cron, found.zone, found.every), found.missed, due, found.now)
         sent = time.monotonic()
         skipped = (planned.skipped, planned.skipped_last)
@@ -226,14 +230,17 @@ class Scheduler:
         """Start what was begun; answers how long to wait before this schedule is looked at again."""
         answer, run_id, fence, wait_seconds = row
         self.counts[answer] += 1
+        definition = self._definitions.get(name)
+        if answer == "waiting" and definition is None:
+            return self._poll_seconds  # an open-ended run, perhaps of hours
         if answer == "waiting":
             wait = min(max(float(wait_seconds), 0.01), _AGAIN_SECONDS)
             self._again[name] = time.monotonic() + wait
             return wait
         if answer == "moved":
             return _MOVED_SECONDS
-        if answer == "begun":
-            self._start(self._definitions[name], Begun(Run(name, slot, by_hand, run_id), fence, sent))
+        if answer == "begun" and definition is not None:
+            self._start(definition, Begun(Run(name, slot, by_hand, run_id), fence, sent))
         return 0.0
 
     def _start(self, definition: ScheduleDefinition, begun: Begun) -> None:
@@ -254,7 +261,7 @@ class Scheduler:
     async def _follow(self, running: Running, name: str) -> None:
         self.counts[await running.go()] += 1
         if self._again.pop(name, None) is not None:
-            self._woken.set()  # a slot waited for this one
+            self._waker.set()  # a slot waited for this one
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
@@ -263,38 +270,17 @@ class Scheduler:
             self._warn(f"a run could not be followed: {type(error).__name__}", str(error))
             log.error("a run could not be followed", error=str(error))
 
-    async def _survive(self) -> float:
-        """A turn; a database that is away costs a pause and is counted."""
-        try:
-            return await self.turn()
-        except LivewellError as error:
-            self.counts["outages"] += 1
-            what = error.sqlstate if isinstance(error, DatabaseError) and error.sqlstate else type(error).__name__
-            self._warn(f"the scheduler failed: {what}", str(error))
-            log.warning("scheduler failed", error=str(error))
-            return self._poll_seconds * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+    def _failed(self, kind: str, error: LivewellError) -> None:
+        self.counts["outages"] += 1
+        self._warn(f"the scheduler failed: {kind}", str(error))
+        log.warning("scheduler failed", error=str(error))
 
     def _tell_repeats(self, *, everything: bool = False) -> None:
         for cause, n in self._repeats.overdue(everything=everything):
             log.warning("more runs failed alike", cause=cause, runs=n)
 
     def _warn(self, what: str, sample: str) -> None:
-        if len(self._warnings) < _WARNINGS_MAX:
-            self._warnings[what] = sample
-
-    async def _flush(self) -> None:
-        for what, sample in list(self._warnings.items()):
-            await self._link.call("SELECT livewell.warn('schedule', %s, %s)", (what, sample))
-            self._warnings.pop(what, None)
-
-    async def _sleep(self, seconds: float) -> None:
-        if seconds > 0 and not self._stopping:
-            try:
-                async with asyncio.timeout(min(seconds, self._poll_seconds)):
-                    await self._woken.wait()
-            except TimeoutError:
-                return
-        self._woken.clear()
+        self._warnings.add("schedule", what, sample)
 
 
 def _all(running: dict[asyncio.Task[None], Running]) -> asyncio.Future[Any]:

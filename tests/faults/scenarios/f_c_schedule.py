@@ -13,7 +13,7 @@ import time
 from datetime import UTC, datetime
 
 from livewell.db.scratch import TestClock
-from livewell.schedule.due_times import next_slot
+from livewell.schedule.cron import next_slot
 from tests.faults.fleet import open_fleet
 from tests.faults.scenario import Findings, Scale, Scenario
 from tests.faults.scenarios.f_c_clock import BUSY_SHARE_MAX, NO_LIBRARY, SHIFTS, _cpu_seconds, _library, _shifted

@@ -17,8 +17,9 @@ from livewell.db import Database, scratch
 from livewell.db.nudge import Nudger
 from livewell.errors import InvalidOption
 from livewell.refresh.elapsed import clock
+from livewell.refresh.nudges import CHANGED
 from livewell.refresh.push.follower import Follower
-from livewell.refresh.push.hub import CHANGED, Hub
+from livewell.refresh.push.hub import Hub
 from livewell.refresh.push.key_state import Key, Shown
 from tests.support.store_sql import StoreSession
 

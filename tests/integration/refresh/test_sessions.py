@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import pytest
 
 from livewell import Settings
-from livewell.refresh.push.streamed_sessions import SESSIONS, Sessions, Viewing
+from livewell.refresh.nudges import SESSIONS
+from livewell.refresh.push.streamed_sessions import Sessions, Viewing
 from livewell.shares import Client
 from livewell.testing.processes import eventually_async
 from tests.integration.refresh.test_push import Gate, Stage, staged

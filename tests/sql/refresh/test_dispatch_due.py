@@ -451,10 +451,10 @@ def test_livewell_worker_has_all_the_rights_the_loop_needs(refresh: RefreshSessi
     try:
         answer = refresh.dispatch()
         assert (answer["inserted"], answer["parked"]) == (1, 1)
-        assert refresh.value("SELECT livewell.plan_cron('daily', '* * * * *', 'UTC', livewell.now())")
+        refresh.begin_walk("daily")
         assert (
             refresh.value(
-                "SELECT answer FROM livewell.dispatch_scheduled('refresh.due', %s, 'daily', livewell.now())",
+                "SELECT answer FROM livewell.dispatch_scheduled('refresh.due', %s, 'daily', NULL)",
                 refresh.hold(),
             )
             == "walked"

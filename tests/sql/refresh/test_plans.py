@@ -77,9 +77,7 @@ def filled(request: pytest.FixtureRequest, livewell_server: str, livewell_templa
     dsn = scratch.clone(livewell_server, livewell_template, name)
     with RefreshSession(dsn) as session:
         session.reset()
-        session.type(
-            "daily", strategy="scheduled", cron="* * * * *", zone="UTC", cron_due_at="2020-01-01Z", ttl="1 day"
-        )
+        session.type("daily", strategy="scheduled", cron="* * * * *", zone="UTC", ttl="1 day")
         for table in TABLES:
             session.rows(f"ALTER TABLE livewell.{table} SET (autovacuum_enabled = off)")
         filled = Filled(session, PlanRecorder(session), session.hold(), condition.early)
@@ -181,11 +179,10 @@ def fail(filled: Filled) -> list[Plan]:
 
 def walk(filled: Filled) -> list[Plan]:
     filled.session.rows("DELETE FROM livewell.job")
-    filled.session.rows(
-        "UPDATE livewell.data_type SET cron_due_at = '2020-01-01Z', cron_cursor = NULL WHERE name = 'daily'"
-    )
+    filled.session.rows("DELETE FROM livewell.run")
+    filled.session.begin_walk("daily")
     return filled.recorder.plans(
-        f"SELECT * FROM livewell.dispatch_scheduled('{SINGLETON}', %s, 'daily', livewell.now() + interval '1 day', 20)",
+        f"SELECT * FROM livewell.dispatch_scheduled('{SINGLETON}', %s, 'daily', NULL, 20)",
         filled.fence,
     )
 

@@ -139,9 +139,9 @@ def test_a_key_of_the_universe_waits_for_the_next_walk(store: StoreSession) -> N
     stored(store)
     store.advance(61)
     due = store.now() + timedelta(hours=3)
-    store.rows(
-        "UPDATE livewell.data_type SET strategy = 'scheduled', cron = '0 2 * * *', zone = 'UTC', cron_due_at = %s", due
-    )
+    store.rows("UPDATE livewell.data_type SET strategy = 'scheduled', cron = '0 2 * * *', zone = 'UTC'")
+    store.rows("SELECT livewell.sync_walks()")
+    store.rows("UPDATE livewell.schedule SET due_at = %s WHERE name = 'walk.quote'", due)
     store.rows("SELECT livewell.add_universe('quote', ARRAY['AAPL'])")
 
     assert (why(store).reason, why(store).since) == ("scheduled", due)

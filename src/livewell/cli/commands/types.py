@@ -190,7 +190,7 @@ def resume(*, name: str, upstream: bool, as_json: bool) -> None:
 
 
 def _pause(name: str, *, paused: bool, upstream: bool, as_json: bool) -> None:
-    from livewell.refresh.subscribe.subscriptions import DUE  # noqa: PLC0415 - heavy
+    from livewell.refresh.nudges import DUE  # noqa: PLC0415 - heavy
 
     async def act(app: Livewell) -> None:
         await admin(app).pause(name, paused=paused, upstream=upstream)

@@ -96,7 +96,7 @@ def mender(app: Livewell) -> Mender:
 
 
 def _act(do: Callable[[Mender], Awaitable[T]]) -> T:
-    from livewell.refresh.subscribe.subscriptions import DUE  # noqa: PLC0415 - heavy
+    from livewell.refresh.nudges import DUE  # noqa: PLC0415 - heavy
 
     async def act(app: Livewell) -> T:
         answer = await do(mender(app))

@@ -29,6 +29,7 @@ import structlog
 from livewell.db import Database
 from livewell.db.link import Unread, as_array, as_numbers
 from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable
+from livewell.loops import Waker, backoff_seconds
 from livewell.model import Claimed, Failed, FinishedElsewhere, Released, RunEnd
 from livewell.queue.outcomes import results
 from livewell.queue.worker.holding import Held, Holding
@@ -45,7 +46,6 @@ _ORDER = itemgetter(*map(Claimed._fields.index, ("lane", "rank", "id")))
 _NOBODY: AbstractSet[int] = frozenset()
 _NOTHING = Released("it ended without an outcome")
 _AHEAD_SECONDS = 0.1
-_BACKOFF_SECONDS_MAX = 5.0
 _OVERLAP_ROWS = 64  # smaller answers are taken in at once
 
 
@@ -92,7 +92,7 @@ class ClaimAhead:
         self._on_finished = on_finished
         self._on_buried = on_buried
         self._on_unknown = on_unknown
-        self._wake = asyncio.Event()
+        self._wake = Waker()
         self._hungry = True
         self._next_poll = 0.0
         self._flush_at: float | None = None
@@ -311,7 +311,7 @@ class ClaimAhead:
                 self._unwritable(batch[0], error)
             self._batch_max = 1
         log.warning("exchange failed", error=str(error), failures=self._failures)
-        await asyncio.sleep(min(_BACKOFF_SECONDS_MAX, 0.05 * 2 ** min(self._failures, 10)) * random.uniform(0.5, 1))  # noqa: S311 - jitter
+        await asyncio.sleep(backoff_seconds(self._failures))
 
     def _unwritable(self, held: Held, error: DatabaseError) -> None:
         note = f"its result could not be written: {error.sqlstate}"
@@ -361,10 +361,7 @@ class ClaimAhead:
         until = [self._next_poll] if self.claiming else [time.monotonic() + 1]
         if self._holding.results and self._flush_at is not None:
             until.append(self._flush_at)
-        pause = max(0.0005, min(until) - time.monotonic())
-        timer = asyncio.get_running_loop().call_later(pause, self._wake.set)
-        await self._wake.wait()
-        timer.cancel()
+        await self._wake.wait(max(0.0005, min(until) - time.monotonic()))
 
 
 def _sort_out(rows: Unread, worker: int, finished: Sequence[Held]) -> _Answer:

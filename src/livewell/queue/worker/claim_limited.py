@@ -29,7 +29,9 @@ import structlog
 from livewell.db import Database
 from livewell.errors import DatabaseError, DatabaseUnavailable
 from livewell.limits.walls import BandwidthWall, Walls, tell_all
+from livewell.loops import Waker, backoff_seconds
 from livewell.model import Blame, Claimed, Failed, Outcome, Permit
+from livewell.queue.nudges import EVERY
 from livewell.queue.worker.holding import Held, Holding
 from livewell.queue.worker.slots import Slots
 
@@ -123,7 +125,7 @@ class ClaimLimited:
         self._look_at = 0.0
         self._strangers: set[str] = set()
         self._nudged: set[str] = set()  # while we were asking
-        self._wake = asyncio.Event()
+        self._wake = Waker()
         self._failures = 0
 
     @property
@@ -137,7 +139,7 @@ class ClaimLimited:
 
     def nudge(self, queue: str) -> None:
         """There may be work, or room for it."""
-        for name in self._due if queue == "*" else (queue,):
+        for name in self._due if queue == EVERY else (queue,):
             if name in self._due:
                 self._due[name] = 0.0
                 self._nudged.add(name)
@@ -200,7 +202,7 @@ class ClaimLimited:
                 log.warning("claim of limited jobs failed", error=str(error), failures=self._failures)
                 if isinstance(error, DatabaseUnavailable):
                     self._on_unknown()
-                await asyncio.sleep(min(5.0, 0.05 * 2 ** min(self._failures, 10)) * random.uniform(0.5, 1))  # noqa: S311 - jitter
+                await asyncio.sleep(backoff_seconds(self._failures))
 
     async def close(self) -> None:
         """Give the connection back."""
@@ -299,9 +301,7 @@ class ClaimLimited:
 
     async def _rest(self, until: float) -> None:
         self._wake.clear()
-        timer = asyncio.get_running_loop().call_later(max(0.0005, until - time.monotonic()), self._wake.set)
-        await self._wake.wait()
-        timer.cancel()
+        await self._wake.wait(max(0.0005, until - time.monotonic()))
 
 
 def divide(queues: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -6,19 +6,18 @@ Each duty is a loop of its own that survives any outage: it fails, is counted, a
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import structlog
 
 from livewell.db import Database
-from livewell.errors import DatabaseError
+from livewell.errors import DatabaseError, LivewellError
+from livewell.loops import WarningBuffer, every
 from livewell.queue.worker.holding import Holding
 
 log = structlog.get_logger("livewell.upkeep")
-
-_WARNINGS_MAX = 100
 
 
 class Upkeep:
@@ -31,7 +30,7 @@ class Upkeep:
         self._on_ready = on_ready
         self._counts: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         self._seconds: defaultdict[tuple[str, str, str], float] = defaultdict(float)
-        self._warnings: dict[tuple[str, str], str] = {}
+        self._warnings = WarningBuffer(self._link.call)
         self.recovered = 0
 
     def count(self, key: tuple[str, str, str], lengths: Sequence[float]) -> None:
@@ -41,15 +40,17 @@ class Upkeep:
 
     def warn(self, where: str, what: str, sample: str = "") -> None:
         """Something was tolerated; it becomes a counted row with the next flush, also when the database is away now."""
-        if len(self._warnings) < _WARNINGS_MAX:
-            self._warnings[where, what] = sample
+        self._warnings.add(where, what, sample)
 
     async def run(self) -> None:
         """All loops, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._every(self._settings.maintain_seconds, self.maintain))
-            group.create_task(self._every(self._settings.stat_seconds, self.flush))
-            group.create_task(self._every(self._settings.progress_seconds, self._progress))
+            for seconds, duty in (
+                (self._settings.maintain_seconds, self.maintain),
+                (self._settings.stat_seconds, self.flush),
+                (self._settings.progress_seconds, self._progress),
+            ):
+                group.create_task(every(seconds, duty, partial(self._failed, duty.__name__)))
 
     async def close(self) -> None:
         """Give the connection back."""
@@ -74,9 +75,7 @@ class Upkeep:
 
     async def flush(self) -> None:
         """Add our counts to the minute's statistics, and write the warnings."""
-        for (where, what), sample in list(self._warnings.items()):
-            await self._link.call("SELECT livewell.warn(%s, %s, %s)", (where, what, sample))
-            self._warnings.pop((where, what), None)
+        await self._warnings.flush()
         if not self._counts:
             return
         counts, self._counts = self._counts, defaultdict(int)
@@ -117,11 +116,6 @@ class Upkeep:
             ),
         )
 
-    async def _every(self, seconds: float, duty: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            try:
-                await duty()
-            except DatabaseError as error:
-                self.warn("upkeep", f"{duty.__name__} failed: {error.sqlstate or type(error).__name__}", str(error))
-                log.warning("upkeep failed", duty=duty.__name__, error=str(error))
-            await asyncio.sleep(seconds * random.uniform(0.9, 1.1))  # noqa: S311 - jitter
+    def _failed(self, duty: str, kind: str, error: LivewellError) -> None:
+        self.warn("upkeep", f"{duty} failed: {kind}", str(error))
+        log.warning("upkeep failed", duty=duty, error=str(error))

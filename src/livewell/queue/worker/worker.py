@@ -28,6 +28,7 @@ from livewell.model import Backoff, Claimed, Failed, Permit, Refused, Released, 
 from livewell.queue.definition import TaskDefinition
 from livewell.queue.failures import FailureLog
 from livewell.queue.job import Job
+from livewell.queue.nudges import CANCEL, EVERY
 from livewell.queue.outcomes import end_of, seen_in
 from livewell.queue.worker.claim_ahead import ClaimAhead
 from livewell.queue.worker.claim_limited import ClaimLimited, divide
@@ -140,7 +141,7 @@ class Worker:
         self._listener = Listener(
             database.listen_conninfo,
             on_nudge=self._on_heard,
-            on_reconnect=lambda: self._on_heard("*"),
+            on_reconnect=lambda: self._on_heard(EVERY),
             check_seconds=self._settings.listen_check_seconds,
             connect_seconds=self._settings.connect_timeout_seconds,
         )
@@ -284,17 +285,17 @@ class Worker:
         self._on_nudge(name)
 
     def _on_nudge(self, name: str) -> None:
-        if name == "cancel":
+        if name == CANCEL:
             self._keeper.beat_soon()
-        elif name in self._names or name == "*" or name.startswith(self._patterns):
+        elif name in self._names or name == EVERY or name.startswith(self._patterns):
             self._limited.nudge(name)
-            if name == "*" or (name in self._names and name not in self._limited.queues):
+            if name == EVERY or (name in self._names and name not in self._limited.queues):
                 self._exchange.nudge()
 
     def _on_ready(self) -> None:
         self._exchange.nudge()
-        self._limited.nudge("*")
-        self._nudger.nudge("*")
+        self._limited.nudge(EVERY)
+        self._nudger.nudge(EVERY)
 
     def _on_renewed(self, renewed: Renewed) -> None:
         holding = self.holding
@@ -392,7 +393,7 @@ class Worker:
         await self._limited.close()
         await self._upkeep.close()
         if released:
-            self._nudger.nudge("*")
+            self._nudger.nudge(EVERY)
         self._failures.flush(everything=True)
         log.info("worker stopped", worker=holding.worker, finished=self.finished, released=released)
 

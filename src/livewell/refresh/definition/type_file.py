@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Literal, cast
 
-from livewell.refresh import cron as crons
 from livewell.refresh.definition import key_pattern as patterns
 from livewell.refresh.definition import rows_path
 from livewell.refresh.definition.columns import COLUMN_NAME, read_columns, read_moment
 from livewell.refresh.definition.model import Batch, Call, Column, Fetch, RowsKind, Rule, Sample, Shape, TypeDefinition
 from livewell.refresh.definition.table import Table
 from livewell.refresh.definition.times import TimeError, parse_date
+from livewell.schedule.cron import CRON_CHARS_MAX, CronError, check_cron
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 _POOL = re.compile(r"[a-z][a-z0-9_]{0,20}")
@@ -102,13 +102,13 @@ def _cron(table: Table, *, scheduled: bool) -> tuple[str | None, str | None]:
             if value is not None:
                 table.wrong(name, value, 'it belongs to strategy = "scheduled"')
         return None, None
-    cron = table.text("cron", required=True, chars_max=crons.CRON_CHARS_MAX)
+    cron = table.text("cron", required=True, chars_max=CRON_CHARS_MAX)
     zone = table.zone("zone", required=True)
     assert cron is not None  # noqa: S101 - required
     try:
-        crons.check(cron, zone)
-    except crons.CronError as error:
-        table.wrong("cron", cron, f'{error}; write it like "0 6 * * *"')
+        check_cron(cron, zone)
+    except CronError as error:
+        table.wrong("cron", cron, error.problem)
     return cron, zone
 
 

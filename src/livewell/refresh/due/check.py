@@ -1,32 +1,36 @@
-"""The due check, run by every worker that has refresh queues; one of them at a time does it.
+"""The due check: what is stale and watched becomes jobs. Every worker with refresh queues runs one; a singleton lets one of them work.
 
     waiting ──singleton acquired──▶ dispatching ──nothing due, nothing nudged──▶ sleeping (until something is due, at most a second) ──▶ dispatching
        ▲                                 ├──term lost, or the database away──┐
        └─────────────────────────────────┴───────────────────────────────────┘
     stop: the singleton is released, so that the next worker begins at once
 
-Each turn, for every upstream: livewell.dispatch_due. Every five seconds what waits though nobody wants it any more is ended (livewell.drop_refreshes). Every second scheduled types whose time has come walk on through their universe, and the viewers of a page of keys are counted again
-(livewell.recount_viewers), round and round. Everything is decided in
-SQL under the fence; a turn that was cut off half-way is taken again by whoever comes next. It turns far too often to have a run each time: one row, its pulse, says how often it did and when last.
+    each turn          livewell.dispatch_due, for every upstream
+    every second       the walks of scheduled types go on (walk.py), and the viewers of a page of keys
+                       are counted again (livewell.recount_viewers), round and round
+    every 5 seconds    jobs that wait though nobody wants them any more are ended (livewell.drop_refreshes)
+
+Everything is decided in SQL under the fence. A turn that was cut off half-way is taken again by the
+next holder. The loop turns far too often for a run each time: one row, its pulse, says how often it
+turned and when last.
 """
 
 from __future__ import annotations
 
-import asyncio
-import random
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import timedelta
 
 import structlog
-from cronsim import CronSim, CronSimError
 
-from livewell.db import Database, Listener
+from livewell.db import Database
 from livewell.db.nudge import Nudger
 from livewell.errors import DatabaseError, LivewellError
-from livewell.refresh.subscribe.subscriptions import DUE
+from livewell.loops import Waker, WarningBuffer, surviving
+from livewell.queue.nudges import EVERY
+from livewell.refresh.due.walk import Walk
+from livewell.refresh.nudges import DUE
 from livewell.schedule.singleton import Held, Singleton
 from livewell.telemetry.measures import DUE_SECONDS
 
@@ -35,8 +39,6 @@ log = structlog.get_logger("livewell.refresh")
 _DISPATCH = (
     "SELECT answer, inserted, merged, parked, failed, due, wait_seconds, queues FROM livewell.dispatch_due(%s, %s, %s)"
 )
-_WALKS = "SELECT data_type, cron, zone, due_at, paused, shown, now FROM livewell.list_walks()"
-_WALK = "SELECT answer, inserted, merged, wait_seconds, queues FROM livewell.dispatch_scheduled(%s, %s, %s, %s)"
 _RECOUNT = "SELECT data_type, key FROM livewell.recount_viewers(%s, %s, %s)"
 _DROP = "SELECT livewell.drop_refreshes(%s)"
 _DROP_SECONDS = 5.0
@@ -44,13 +46,12 @@ _PULSE = "SELECT livewell.record_pulse(%s, %s, %s, %s, %s)"
 _PULSE_SECONDS = 5.0
 _STATS = "SELECT livewell.add_stats(ARRAY['refresh.due'], ARRAY['livewell.due_check'], ARRAY['done'], ARRAY[%s]::bigint[], ARRAY[%s]::bigint[])"
 _STATS_SECONDS = 10.0
-_WARNINGS_MAX = 100
 # While a dead holder's term lasts, nothing new becomes a job: of a limit of 300 calls a minute, 15 s had cost up to 75 calls. Renewed every third of it; losing a term by mistake costs nothing.
 _LEASE_SECONDS = 5.0
 
 
-class Dispatcher:
-    """The loop. `wake` is called for nudges; whoever has a listener of their own passes listen=False and calls it."""
+class DueCheck:
+    """The loop. Call `wake` for every nudge that the process hears from others."""
 
     def __init__(
         self,
@@ -60,7 +61,6 @@ class Dispatcher:
         holder: str,
         lease_seconds: float | None = None,
         poll_seconds: float = 1.0,
-        listen: bool = True,
     ) -> None:
         self._nudger = nudger
         self._link = database.link()
@@ -70,19 +70,8 @@ class Dispatcher:
             holder=holder,
             lease_seconds=lease_seconds or min(database.settings.lease_seconds, _LEASE_SECONDS),
         )
-        self._listener = (
-            Listener(
-                database.listen_conninfo,
-                on_nudge=self.wake,
-                on_reconnect=lambda: self.wake(DUE),
-                check_seconds=database.settings.listen_check_seconds,
-                connect_seconds=database.settings.connect_timeout_seconds,
-            )
-            if listen
-            else None
-        )
         self._poll_seconds = poll_seconds
-        self._woken = asyncio.Event()
+        self._waker = Waker()
         self._stopping = False
         self._next: dict[str, float] = {}  # upstream → when it is worth looking, monotonic
         self._walk_at = 0.0
@@ -91,35 +80,33 @@ class Dispatcher:
         self._holder = holder
         self._pulse_at = 0.0
         self._pulsed = (0, 0)  # turns and jobs that were written already
-        self._warnings: dict[tuple[str, str], str] = {}
+        self._warnings = WarningBuffer(self._link.call)
         self._checks, self._check_seconds, self._stats_at = 0, 0.0, 0.0  # not yet in the statistics
         self.counts: defaultdict[str, int] = defaultdict(
             int
         )  # turns, inserted, merged, dropped, parked, failed, outages
+        self._walk = Walk(self._link, nudger, self.singleton, self.counts)
 
     def wake(self, name: str) -> None:
-        """Somebody subscribed to something stale, or asked for it: look now."""
-        if name in (DUE, "*"):
+        """A client subscribed to something stale, or asked for it: look now."""
+        if name in (DUE, EVERY):
             self._next.clear()
-            self._woken.set()
+            self._waker.set()
 
     def stop(self) -> None:
         """Finish the turn under way, release the singleton, end run()."""
         self._stopping = True
-        self._woken.set()
+        self._waker.set()
 
     async def run(self) -> None:
         """Until stop(), through any outage of the database."""
         self._nudger.attach(self.wake)
-        listening = asyncio.create_task(self._listener.run()) if self._listener else None
         try:
             while not self._stopping:
-                await self._sleep(await self._survive())
+                rest = await surviving(self.turn, self._failed, pause_seconds=self._poll_seconds)
+                await self._waker.rest(min(rest, self._poll_seconds))
         finally:
             self._nudger.detach(self.wake)
-            if listening is not None:
-                listening.cancel()
-                await asyncio.wait([listening])
             await self._leave()
 
     async def turn(self) -> float:
@@ -141,7 +128,7 @@ class Dispatcher:
                 return 0.0
         if self._walk_at <= now:
             self._walk_at = now + self._poll_seconds
-            await self._walk()
+            await self._walk.turn()
             await self._recount(names)
         if self._pulse_at <= now:
             self._pulse_at = now + _PULSE_SECONDS
@@ -169,36 +156,6 @@ class Dispatcher:
         )
         return True
 
-    async def _walk(self) -> None:
-        """Plan scheduled types that have no instant yet; walk on with those whose time has come."""
-        for name, cron, zone, due_at, paused, shown, now in await self._link.call(_WALKS):
-            fence = self.singleton.fence
-            if fence is None:
-                return
-            waiting = paused or (due_at is not None and due_at > now)
-            if waiting and shown:
-                continue
-            try:
-                after = next_instant(cron, zone, now)
-                if not shown and due_at is not None:
-                    gap = next_instant(cron, zone, after) - after
-                    await self._link.call("SELECT livewell.show_walk(%s, %s)", (name, gap))
-            except (CronSimError, ZoneInfoNotFoundError, ValueError, StopIteration) as error:
-                self._warn("refresh.schedule", "a schedule cannot be read", f"{name}: {cron!r} in {zone!r}: {error}")
-                continue
-            if waiting:
-                continue
-            if due_at is None:
-                await self._link.call("SELECT livewell.plan_cron(%s, %s, %s, %s)", (name, cron, zone, after))
-                continue
-            answer, inserted, merged, _, queues = (await self._link.call(_WALK, (DUE, fence, name, after)))[0]
-            self.counts["inserted"] += inserted
-            self.counts["merged"] += merged
-            for queue in queues or ():
-                self._nudger.nudge(queue)
-            if answer == "not_holder":
-                self.singleton.lose()
-
     async def _recount(self, upstreams: Sequence[str]) -> None:
         """Count the viewers of the next page of each upstream's keys: order under overload goes by what was counted last."""
         self._counted = {
@@ -212,16 +169,10 @@ class Dispatcher:
         await self._link.call(_PULSE, (DUE, self._holder, timedelta(seconds=_PULSE_SECONDS), *told))
         self._pulsed = (turns, inserted)
 
-    async def _survive(self) -> float:
-        """A turn; a database that is away costs a pause and is counted."""
-        try:
-            return await self.turn()
-        except LivewellError as error:
-            self.counts["outages"] += 1
-            what = error.sqlstate if isinstance(error, DatabaseError) and error.sqlstate else type(error).__name__
-            self._warn("refresh.due", f"the due check failed: {what}", str(error))
-            log.warning("due check failed", error=str(error))
-            return self._poll_seconds * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+    def _failed(self, kind: str, error: LivewellError) -> None:
+        self.counts["outages"] += 1
+        self._warnings.add("refresh.due", f"the due check failed: {kind}", str(error))
+        log.warning("due check failed", error=str(error))
 
     def _took(self, upstream: str, seconds: float) -> None:
         """A due check, for the metrics of this process and, with the next flush, for the statistics of the fleet."""
@@ -229,28 +180,13 @@ class Dispatcher:
         self._checks += 1
         self._check_seconds += seconds
 
-    def _warn(self, where: str, what: str, sample: str) -> None:
-        if len(self._warnings) < _WARNINGS_MAX:
-            self._warnings[where, what] = sample
-
     async def _flush(self) -> None:
-        for (where, what), sample in list(self._warnings.items()):
-            await self._link.call("SELECT livewell.warn(%s, %s, %s)", (where, what, sample))
-            self._warnings.pop((where, what), None)
+        await self._warnings.flush()
         if self._checks and self._stats_at <= time.monotonic():
             checks, ms = self._checks, round(self._check_seconds * 1000)
             self._stats_at = time.monotonic() + _STATS_SECONDS
             self._checks, self._check_seconds = 0, 0.0
             await self._link.call(_STATS, (checks, ms))
-
-    async def _sleep(self, seconds: float) -> None:
-        if seconds > 0 and not self._stopping:
-            try:
-                async with asyncio.timeout(min(seconds, self._poll_seconds)):
-                    await self._woken.wait()
-            except TimeoutError:
-                return
-        self._woken.clear()
 
     async def _leave(self) -> None:
         try:
@@ -260,8 +196,3 @@ class Dispatcher:
             log.warning("the singleton was not released; it ends by itself", error=str(error))
         finally:
             await self._link.close()
-
-
-def next_instant(cron: str, zone: str, after: datetime) -> datetime:
-    """The first instant of a cron expression in a zone that is later than `after`; right where clocks change."""
-    return next(CronSim(cron, after.astimezone(ZoneInfo(zone))))

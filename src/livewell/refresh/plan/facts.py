@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from livewell.refresh.cron import CronError, next_due
+from livewell.schedule.cron import CronError, next_slot
 
 _WALKS_MAX = 2_000  # instants of a cron expression that are looked at
 _WALK_DAYS = 7
@@ -156,7 +156,7 @@ def walks_per_day(cron: str, zone: str, after: datetime) -> float:
     end, at, walks = after + timedelta(days=_WALK_DAYS), after, 0
     try:
         while walks < _WALKS_MAX:
-            at = next_due(cron, zone, at)
+            at = next_slot(cron, zone, at)
             if at > end:
                 break
             walks += 1

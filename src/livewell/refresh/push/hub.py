@@ -34,7 +34,9 @@ import structlog
 from livewell.db import Database, Listener
 from livewell.db.nudge import Nudger
 from livewell.errors import InvalidOption, LivewellError
+from livewell.loops import Waker
 from livewell.refresh.elapsed import clock
+from livewell.refresh.nudges import CHANGED
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.key_shares import KeyShares
 from livewell.refresh.push.key_state import GRACE_SECONDS, Key, Shown, missing
@@ -43,7 +45,6 @@ from livewell.shares import Client
 
 log = structlog.get_logger("livewell.hub")
 
-CHANGED = "refresh.changed"
 READ = "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value::text, turns_at, turns_seconds, age_seconds FROM livewell.read_readings(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[])"
 _SINCE = "SELECT at, types, keys, versions, last_at FROM livewell.changed_since(%s, %s, %s, %s, %s, %s)"
 _PAGE = 1000
@@ -78,7 +79,7 @@ class Hub:
         self._cursor: datetime | None = None  # on the database's clock
         self._looked_at = self._compared_at = 0.0  # monotonic: the last full look back, the last comparison
         self._passed_at = 0.0
-        self._wake = asyncio.Event()
+        self._wake = Waker()
         self._hear: list[Callable[[str], None]] = []
         self._reading: asyncio.Task[None] | None = None
         self.reads = 0  # queries for states of keys
@@ -237,9 +238,7 @@ class Hub:
         limit = self._settings.poll_seconds if self._followers else 3600.0
         if self._heap:
             limit = min(limit, max(0.0, self._heap[0][0] - time.monotonic()))
-        timer = asyncio.get_running_loop().call_later(limit, self._wake.set)
-        await self._wake.wait()
-        timer.cancel()
+        await self._wake.wait(limit)
 
     # -- one pass ----------------------------------------------------------------------------------------------------
 

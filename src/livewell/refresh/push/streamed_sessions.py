@@ -20,6 +20,8 @@ import structlog
 
 from livewell.db import Database
 from livewell.errors import LivewellError
+from livewell.loops import Waker
+from livewell.refresh.nudges import SESSIONS
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.hub import Hub
 from livewell.refresh.push.key_state import Key
@@ -28,7 +30,6 @@ from livewell.telemetry.repeats import Repeats
 
 log = structlog.get_logger("livewell.sessions")
 
-SESSIONS = "refresh.sessions"  # the nudge: subscriptions of some session changed
 
 _READ = "SELECT session, subs_version, types, keys FROM livewell.keys_of_sessions(%s::uuid[], %s::text[], %s::bigint[])"
 _PAGE = 1000
@@ -81,7 +82,7 @@ class Sessions:
         self._capped: set[Viewing] = set()  # that have keys which do not fit
         self._touched: set[uuid.UUID] = set()
         self._all_due = False
-        self._wake = asyncio.Event()
+        self._wake = Waker()
         self._watching: asyncio.Task[None] | None = None
         self._asked: dict[tuple[uuid.UUID, str | None], list[asyncio.Future[_Row]]] = {}  # sessions that open
         self._asking: asyncio.Task[None] | None = None
@@ -210,11 +211,7 @@ class Sessions:
         if self._touched:
             return
         wait = _GAP_SECONDS if self._all_due else self._settings.poll_seconds
-        try:
-            async with asyncio.timeout(max(0.0, looked_at + wait - time.monotonic())):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+        await self._wake.wait(max(0.0, looked_at + wait - time.monotonic()))
 
     async def _compare(self, sessions: list[uuid.UUID]) -> None:
         waiting = iter([session for session in sessions if not self._opens(session)])

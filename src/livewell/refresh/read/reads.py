@@ -21,6 +21,7 @@ from livewell.db.nudge import Nudger
 from livewell.duration import Duration, seconds
 from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
 from livewell.refresh.elapsed import clock
+from livewell.refresh.nudges import DUE
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.hub import READ as _READ
 from livewell.refresh.push.hub import Hub
@@ -28,7 +29,7 @@ from livewell.refresh.push.key_state import Shown
 from livewell.refresh.read.decode import decode
 from livewell.refresh.reading import Reading
 from livewell.refresh.registry.registry import Registry
-from livewell.refresh.subscribe.subscriptions import DUE, UnknownSession, Viewers
+from livewell.refresh.subscribe.subscriptions import UnknownSession, Viewers
 from livewell.shares import Client
 
 log = structlog.get_logger("livewell.watch")

@@ -9,10 +9,9 @@ from typing import Any
 from livewell.db import Database, acts
 from livewell.duration import Duration, seconds
 from livewell.errors import InvalidOption, UnknownType
-from livewell.refresh import cron as crons
 from livewell.refresh.registry.apply import redue
 from livewell.refresh.registry.drift import Drift, find_drift
-from livewell.zones import read_zone
+from livewell.schedule.cron import CronError, check_cron
 
 _KEYS_PER_CALL = 1000
 _SPAN_SECONDS_MAX = 400 * 86400
@@ -24,7 +23,9 @@ FROM livewell.data_type t ORDER BY t.name
 """
 _SHOW = """
 SELECT t.name, t.definition #>> '{type,title}' AS title, t.upstream, extract(epoch FROM t.ttl)::float8 AS ttl_seconds, extract(epoch FROM t.negative_ttl)::float8 AS negative_ttl_seconds,
-    t.strategy, t.cron, t.zone, t.cron_due_at, t.rule::text AS rule, t.calendar, extract(epoch FROM t.max_source_age)::float8 AS max_source_age_seconds, t.rows_kind, t.key_pattern, t.keys_max,
+    t.strategy, t.cron, t.zone,
+    (SELECT s.due_at FROM livewell.schedule s WHERE s.name = 'walk.' || t.name AND s.open_ended) AS cron_due_at,
+    t.rule::text AS rule, t.calendar, extract(epoch FROM t.max_source_age)::float8 AS max_source_age_seconds, t.rows_kind, t.key_pattern, t.keys_max,
     t.size_estimate, t.pool, t.prefetch, t.paused_at, t.parked_reason, t.version, t.applied_at, t.columns
 FROM livewell.registered_type(%s) AS t
 """
@@ -156,9 +157,8 @@ def _check_schedule(cron: str | None, zone: str | None) -> None:
     if cron is None or zone is None:
         raise InvalidOption("the strategy scheduled needs cron and zone")
     try:
-        read_zone(zone)
-        crons.check(cron, zone)
-    except (crons.CronError, ValueError):
+        check_cron(cron, zone)
+    except CronError:
         raise InvalidOption(
             f"cron {cron[:40]!r}, zone {zone[:40]!r}: five fields such as 0 2 * * *, and a zone such as UTC"
         ) from None

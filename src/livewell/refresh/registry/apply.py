@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from livewell.db import Database, Row
 from livewell.errors import ChangeRefused, ConfigurationError, DatabaseError, InvalidDefinition, LivewellError
-from livewell.refresh import cron as crons
+from livewell.loops import jittered
 from livewell.refresh.definition import document as documents
 from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
 from livewell.refresh.registry import exchange_calendar as calendars
@@ -26,6 +25,7 @@ from livewell.refresh.registry.sample_check import check_sample
 from livewell.refresh.validate.answer import Transform
 
 _TRIES = 50
+_PAUSE_SECONDS = 0.2
 _LOCK_NOT_AVAILABLE = "55P03"
 _NOT_ALLOWED = "42501"
 _PAGE = 500
@@ -81,9 +81,6 @@ async def _apply_upstream(database: Database, definition: UpstreamDefinition) ->
 
 async def _apply_type(database: Database, definition: TypeDefinition, where: str) -> Applied:
     row = type_row(definition)
-    if definition.cron is not None and definition.zone is not None:
-        [(now,)] = await database.call("SELECT livewell.now()")
-        row["cron_due_at"] = crons.next_due(definition.cron, definition.zone, now).isoformat()
     [(outcome, version, reasons, statements)] = await _patiently(
         database, "SELECT * FROM livewell.apply_type(%s::jsonb)", (documents.write(row),)
     )
@@ -170,9 +167,5 @@ async def _patiently(database: Database, query: str, params: tuple[Any, ...]) ->
                 ) from error
             if error.sqlstate != _LOCK_NOT_AVAILABLE or left == 0:
                 raise
-        await _pause()
+        await asyncio.sleep(jittered(_PAUSE_SECONDS, 0.25))
     raise AssertionError("unreachable")
-
-
-async def _pause() -> None:
-    await asyncio.sleep(random.uniform(0.05, 0.2))  # noqa: S311 - jitter

@@ -13,8 +13,8 @@ from typing import Literal
 
 from livewell.db import Database
 from livewell.db.nudge import Nudger
+from livewell.refresh.nudges import DUE
 
-DUE = "refresh.due"  # the nudge that wakes the due check, and the name of its singleton
 SESSIONS_MAX = 1000  # that one user may have
 
 Answer = Literal["subscribed", "unknown_type", "bad_key", "capped", "cold_budget"]

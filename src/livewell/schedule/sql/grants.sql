@@ -8,12 +8,13 @@ object                              api      hub      operate  worker   readonly
 -- program that has no other login. The hub serves the watchdog, which is told names and seconds and
 -- comes without a login.
 table pulse                         -        r        rd       rawd     r
-table run                           -        -        r        rawd     r
+table run                           -        r(schedule,state,due_at)  r        rawd     r
 table schedule                      -        r        rw(asked_at,paused_at)d  rawd     r
 table singleton                     -        -        r        raw      r
 table tick                          -        r        -        -        -
 
 -- functions: admin
+function awaited_slot               -        X        X        X        X
 function late_at                    -        X        X        X        X
 function late_schedules             -        X        X        X        X
 function list_runs                  -        -        X        X        X
@@ -26,7 +27,9 @@ function state_schedules            -        -        X        X        X
 function ask_run                    -        -        X        X        -
 function begin_asked_run            -        -        -        X        -
 function begin_run                  -        -        -        X        -
+function count_open_run             -        -        -        X        -
 function crash_runs                 -        -        -        X        -
+function fail_open_run              -        -        -        X        -
 function finish_run                 -        -        -        X        -
 function prune_runs                 -        -        -        X        -
 function renew_run                  -        -        -        X        -
@@ -34,10 +37,12 @@ function skip_slots                 -        -        -        X        -
 function take_run                   -        -        -        X        -
 
 -- functions: scheduler
+function declare_open_schedule      -        -        -        X        -
 function declare_schedule           -        -        -        X        -
 function move_schedule              -        -        -        X        -
 function plan_schedule              -        -        -        X        -
 function record_pulse               -        -        -        X        -
+function remove_open_schedule       -        -        -        X        -
 function tick_schedules             -        -        -        X        -
 
 -- functions: singleton

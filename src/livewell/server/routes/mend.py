@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from livewell.operations.mend import Closed, Probed, Resumed, Taken
-from livewell.refresh.subscribe.subscriptions import DUE
+from livewell.refresh.nudges import DUE
 from livewell.server.answers.json_answer import After, Answer, Limit, page
 from livewell.server.answers.problems import not_found
 from livewell.server.depends import Operator, TheState

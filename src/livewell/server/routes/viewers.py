@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from livewell.refresh.push.streamed_sessions import SESSIONS
+from livewell.refresh.nudges import SESSIONS
 from livewell.refresh.subscribe.subscriptions import SESSIONS_MAX, UnknownSession, Watched
 from livewell.server.answers.json_answer import Answer
 from livewell.server.answers.problems import not_allowed, not_found, too_many

@@ -1,15 +1,16 @@
--- Set when a scheduled type is next due, if that is not known: it is new, or its expression was changed (whoever changes it sets cron_due_at to NULL).
+-- Plan the walk of a scheduled type, as the due check of 0.6.0 does it. Goes with 0.8.
 --
--- Called by: refresh/due/check.py, which computes the instant from the database's clock. p_cron and p_zone: what it was computed from; if they changed meanwhile nothing is done.
-CREATE OR REPLACE FUNCTION livewell.plan_cron(p_type text, p_cron text, p_zone text, p_due timestamptz)
+-- Called by: the due check of workers of 0.6.0, which reads the cron text. Schedulers since 0.7.0 call
+--            plan_schedule() themselves, with the true gap.
+CREATE OR REPLACE FUNCTION livewell.plan_cron(
+    p_type text, p_cron text, p_zone text, p_due timestamptz)
 RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = ''
 AS $$
 BEGIN
-    UPDATE livewell.data_type t SET cron_due_at = p_due WHERE t.name = p_type AND t.cron = p_cron AND t.zone = p_zone AND t.cron_due_at IS NULL;
-    RETURN FOUND;
+    RETURN livewell.plan_schedule('walk.' || p_type, p_cron, p_zone, p_due, interval '1 day');
 END
 $$;
-COMMENT ON FUNCTION livewell.plan_cron IS 'Sets when a scheduled type is next due, unless that is known.';
+COMMENT ON FUNCTION livewell.plan_cron IS 'Sets when a scheduled type walks next, for workers of 0.6.0.';
 REVOKE ALL ON FUNCTION livewell.plan_cron FROM PUBLIC;

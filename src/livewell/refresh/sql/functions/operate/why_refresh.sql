@@ -57,7 +57,9 @@ BEGIN
             SELECT FROM livewell.universe u
             WHERE u.data_type = v_name AND u.key = v_key AND u.active) THEN
             reason := 'scheduled';
-            since := p_type.cron_due_at;
+            since := (
+                SELECT s.due_at FROM livewell.schedule s
+                WHERE s.name = 'walk.' || p_type.name AND s.open_ended);
         ELSE
             reason := 'not_watched';
         END IF;

@@ -15,7 +15,8 @@ BEGIN
     RETURN QUERY
     SELECT l.name, extract(epoch FROM v_now - l.late_at)::float8
     FROM (
-        SELECT s.name, livewell.late_at(s.due_at, s.gap) AS late_at FROM livewell.schedule s
+        SELECT s.name, livewell.late_at(livewell.awaited_slot(s), s.gap) AS late_at
+        FROM livewell.schedule s
         WHERE s.paused_at IS NULL AND s.ended_at IS NULL
         UNION ALL
         SELECT p.name, livewell.late_at(p.last_at + p.every, p.every) FROM livewell.pulse p

@@ -34,11 +34,15 @@ BEGIN
             WHEN s.ended_at IS NOT NULL THEN 'ended'
             ELSE 'waiting'
         END,
-        s.due_at, CASE WHEN s.paused_at IS NULL THEN livewell.late_at(s.due_at, s.gap) END,
-        s.paused_at IS NULL AND coalesce(livewell.late_at(s.due_at, s.gap) < v_now, false),
+        CASE WHEN s.held_at IS NULL THEN s.due_at END,
+        CASE WHEN s.paused_at IS NULL THEN l.late_at END,
+        s.paused_at IS NULL AND coalesce(l.late_at < v_now, false),
         extract(epoch FROM s.timeout)::float8, s.seen_at, r.state::text, r.reason, r.last_due_at,
         r.started_at, r.finished_at, r.error, r.rows_affected, r.holder, NULL::bigint, NULL::bigint
     FROM livewell.schedule s
+    CROSS JOIN LATERAL (
+        SELECT livewell.late_at(livewell.awaited_slot(s), s.gap) AS late_at
+    ) l
     LEFT JOIN LATERAL (
         SELECT * FROM livewell.run o WHERE o.schedule = s.name ORDER BY o.id DESC LIMIT 1
     ) r ON true

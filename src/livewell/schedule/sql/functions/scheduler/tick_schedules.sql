@@ -64,7 +64,7 @@ BEGIN
     SELECT s.name, s.kind, s.cron, s.zone, s.every, s.missed, s.due_at, s.asked_at, v_now,
         NULL::float8
     FROM livewell.schedule s
-    WHERE s.name = ANY (p_names)
+    WHERE s.name = ANY (p_names) AND s.held_at IS NULL
         AND (
             s.asked_at IS NOT NULL OR s.ended_at IS NULL AND (s.due_at <= v_now OR s.due_at IS NULL)
         )
@@ -74,7 +74,7 @@ BEGIN
         NULL::timestamptz, NULL::timestamptz, v_now,
         extract(epoch FROM min(s.due_at) - v_now)::float8
     FROM livewell.schedule s
-    WHERE s.name = ANY (p_names) AND s.ended_at IS NULL AND s.due_at > v_now;
+    WHERE s.name = ANY (p_names) AND s.held_at IS NULL AND s.ended_at IS NULL AND s.due_at > v_now;
 END
 $$;
 COMMENT ON FUNCTION livewell.tick_schedules IS

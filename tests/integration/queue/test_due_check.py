@@ -17,8 +17,10 @@ from livewell import Settings
 from livewell.db import Database
 from livewell.db.nudge import Nudger
 from livewell.db.scratch import TestClock
-from livewell.refresh.due.check import Dispatcher, next_instant
+from livewell.refresh.due.check import DueCheck
 from livewell.refresh.subscribe.subscriptions import UnknownSession, Viewers
+from livewell.schedule.cron import next_slot
+from livewell.schedule.scheduler import Scheduler
 from livewell.testing.proxy import TcpProxy
 from tests.support.refresh_sql import RefreshSession
 
@@ -46,12 +48,12 @@ async def opened(settings: Settings) -> AsyncIterator[tuple[Database, Nudger]]:
 
 
 @asynccontextmanager
-async def running(*dispatchers: Dispatcher) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(one.run()) for one in dispatchers]
+async def running(*checks: DueCheck) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(one.run()) for one in checks]
     try:
         yield
     finally:
-        for one in dispatchers:
+        for one in checks:
             one.stop()
         async with asyncio.timeout(WAIT_SECONDS):
             await asyncio.gather(*tasks)
@@ -69,10 +71,10 @@ async def test_a_subscription_becomes_a_job_without_waiting_for_the_next_turn(
 ) -> None:
     """The nudge wakes the due check; polling would take ten seconds here."""
     async with opened(livewell_settings) as (database, nudger):
-        dispatcher = Dispatcher(database, nudger, holder="test", poll_seconds=10)
+        check = DueCheck(database, nudger, holder="test", poll_seconds=10)
         viewers = Viewers(database, nudger)
-        async with running(dispatcher):
-            await until(lambda: dispatcher.counts["turns"])
+        async with running(check):
+            await until(lambda: check.counts["turns"])
             session = await viewers.open("ann")
             assert isinstance(session, uuid.UUID)
             started = time.monotonic()
@@ -97,11 +99,11 @@ async def test_what_nobody_wants_any_more_is_ended(
     rows.close_session(session)
     rows.advance(11)
     async with opened(livewell_settings) as (database, nudger):
-        dispatcher = Dispatcher(database, nudger, holder="test", poll_seconds=0.05)
-        async with running(dispatcher):
+        check = DueCheck(database, nudger, holder="test", poll_seconds=0.05)
+        async with running(check):
             await until(lambda: not rows.jobs())
 
-    assert dispatcher.counts["dropped"] == 1
+    assert check.counts["dropped"] == 1
 
 
 async def test_viewers_in_python_give_typed_answers(rows: RefreshSession, livewell_settings: Settings) -> None:
@@ -128,7 +130,7 @@ async def test_one_of_three_does_it_and_a_stop_hands_over_at_once(
 ) -> None:
     """The lease is a minute; the next one begins long before that."""
     async with opened(livewell_settings) as (database, nudger):
-        three = [Dispatcher(database, nudger, holder=name, lease_seconds=60, poll_seconds=0.2) for name in "abc"]
+        three = [DueCheck(database, nudger, holder=name, lease_seconds=60, poll_seconds=0.2) for name in "abc"]
         async with running(*three):
             await until(lambda: sum(one.singleton.fence is not None for one in three))
             [holder] = [one for one in three if one.singleton.fence is not None]
@@ -148,16 +150,31 @@ async def test_an_outage_is_survived_and_counted(
         through = make_conninfo("", **{**parts, "host": "127.0.0.1", "port": str(proxy.port)})
         settings = livewell_settings.model_copy(update={"database_url": SecretStr(through)})
         async with opened(settings) as (database, nudger):
-            dispatcher = Dispatcher(database, nudger, holder="test", lease_seconds=0.5, poll_seconds=0.05)
-            async with running(dispatcher):
-                await until(lambda: dispatcher.counts["turns"])
+            check = DueCheck(database, nudger, holder="test", lease_seconds=0.5, poll_seconds=0.05)
+            async with running(check):
+                await until(lambda: check.counts["turns"])
                 proxy.refuse()
                 proxy.cut()
-                await until(lambda: dispatcher.counts["outages"])
+                await until(lambda: check.counts["outages"])
                 rows.subscribe(rows.open(), "AAPL")
                 proxy.heal()
                 await until(rows.jobs)
                 await until(lambda: rows.column("SELECT what FROM livewell.warning WHERE place = 'refresh.due'"))
+
+
+@asynccontextmanager
+async def scheduling(database: Database, nudger: Nudger) -> AsyncIterator[Scheduler]:
+    """A scheduler beside the due check, as in every worker."""
+    scheduler = Scheduler(database, nudger, [], holder="test", poll_seconds=0.05)
+    task = asyncio.create_task(scheduler.run())
+    try:
+        yield scheduler
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+DUE_AT = "SELECT due_at FROM livewell.schedule WHERE name = %s"
 
 
 async def test_a_scheduled_type_walks_when_its_time_has_come(
@@ -169,19 +186,51 @@ async def test_a_scheduled_type_walks_when_its_time_has_come(
         "INSERT INTO livewell.universe (data_type, key, active, added_at) SELECT 'daily', 'K' || n, n <= 5, livewell.now() FROM generate_series(1, 6) AS n"
     )
     async with opened(livewell_settings) as (database, nudger):
-        dispatcher = Dispatcher(database, nudger, holder="test", poll_seconds=0.05)
-        async with running(dispatcher):
-            await until(lambda: rows.value("SELECT cron_due_at FROM livewell.data_type WHERE name = 'daily'"))
-            planned = rows.value("SELECT cron_due_at FROM livewell.data_type WHERE name = 'daily'")
-            assert planned == next_instant("0 6 * * *", "America/New_York", rows.now())
+        check = DueCheck(database, nudger, holder="test", poll_seconds=0.05)
+        async with running(check), scheduling(database, nudger):
+            await until(lambda: rows.column(DUE_AT, "walk.daily") not in ([], [None]))
+            planned = rows.value(DUE_AT, "walk.daily")
+            assert planned == next_slot("0 6 * * *", "America/New_York", rows.now())
             assert rows.jobs() == []
             livewell_clock.advance((planned - rows.now()).total_seconds() + 1)
             await until(lambda: len(rows.jobs()) == 5)
-            await until(lambda: rows.value("SELECT cron_due_at FROM livewell.data_type WHERE name = 'daily'") > planned)
             shown = "SELECT due_at > %s, last_state, last_rows, late FROM livewell.list_schedules() WHERE name = 'walk.daily'"
             await until(lambda: rows.rows(shown, planned) == [(True, "succeeded", 5, False)])
 
     assert {lane for (lane,) in rows.jobs("lane")} == {1}
+
+
+async def test_another_cron_text_holds_without_a_restart(rows: RefreshSession, livewell_settings: Settings) -> None:
+    """The schedule follows the registry, and goes with the type."""
+    rows.type("daily", strategy="scheduled", cron="0 6 * * *", zone="UTC")
+    async with opened(livewell_settings) as (database, nudger):
+        check = DueCheck(database, nudger, holder="test", poll_seconds=0.05)
+        async with running(check), scheduling(database, nudger):
+            await until(lambda: rows.column(DUE_AT, "walk.daily") == [next_slot("0 6 * * *", "UTC", rows.now())])
+            rows.rows("SELECT livewell.change_type('daily', NULL, 'scheduled', '30 7 * * *', 'Europe/Paris')")
+            await until(
+                lambda: rows.column(DUE_AT, "walk.daily") == [next_slot("30 7 * * *", "Europe/Paris", rows.now())]
+            )
+            rows.rows("SELECT livewell.change_type('daily', NULL, 'on_demand', NULL, NULL)")
+            await until(lambda: rows.column(DUE_AT, "walk.daily") == [])
+
+
+async def test_a_walk_that_was_asked_for_goes_on_in_another_process(
+    rows: RefreshSession, livewell_settings: Settings
+) -> None:
+    """The process that began it is gone; the run is still the same one, and ends."""
+    rows.type("daily", strategy="scheduled", cron="0 6 * * *", zone="UTC")
+    rows.rows("INSERT INTO livewell.universe (data_type, key, added_at) VALUES ('daily', 'K', livewell.now())")
+    rows.rows("SELECT livewell.sync_walks()")
+    rows.rows("SELECT livewell.ask_run('walk.daily')")
+    async with opened(livewell_settings) as (database, nudger):
+        async with scheduling(database, nudger) as scheduler:
+            await until(lambda: scheduler.counts["begun"])
+        assert rows.column("SELECT state::text FROM livewell.run") == ["running"]
+        check = DueCheck(database, nudger, holder="other", poll_seconds=0.05)
+        async with running(check):
+            ended = "SELECT state::text, rows_affected, asked, holder FROM livewell.run"
+            await until(lambda: rows.rows(ended) == [("succeeded", 1, True, "other")])
 
 
 async def test_a_schedule_that_cannot_be_read_stops_nothing_else(
@@ -191,11 +240,12 @@ async def test_a_schedule_that_cannot_be_read_stops_nothing_else(
     rows.type("a_bad", strategy="scheduled", cron="every day", zone="UTC")
     rows.type("b_bad", strategy="scheduled", cron="0 6 * * *", zone="Mars/Olympus")
     rows.type("c_good", strategy="scheduled", cron="0 6 * * *", zone="UTC")
+    warned = "SELECT count(*) FROM livewell.warning WHERE place = 'schedule' AND what LIKE 'a schedule cannot be read: walk.%%_bad'"
     async with opened(livewell_settings) as (database, nudger):
-        dispatcher = Dispatcher(database, nudger, holder="test", poll_seconds=0.05)
-        async with running(dispatcher):
-            await until(lambda: rows.value("SELECT cron_due_at FROM livewell.data_type WHERE name = 'c_good'"))
-            await until(lambda: rows.column("SELECT what FROM livewell.warning WHERE place = 'refresh.schedule'"))
+        check = DueCheck(database, nudger, holder="test", poll_seconds=0.05)
+        async with running(check), scheduling(database, nudger):
+            await until(lambda: rows.column(DUE_AT, "walk.c_good") not in ([], [None]))
+            await until(lambda: rows.value(warned) == 2)
 
 
 @pytest.mark.parametrize(
@@ -207,4 +257,4 @@ async def test_a_schedule_that_cannot_be_read_stops_nothing_else(
 )
 def test_cron_is_right_where_clocks_change(after: datetime, expected: datetime) -> None:
     """Six in the morning in New York, whatever the offset."""
-    assert next_instant("0 6 * * *", "America/New_York", after) == expected
+    assert next_slot("0 6 * * *", "America/New_York", after) == expected

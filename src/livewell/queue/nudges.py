@@ -1,0 +1,4 @@
+"""The channels that workers are nudged by. Any other name is that of a queue: it may have work."""
+
+CANCEL = "cancel"  # somebody asked to cancel a running job: every worker sends its heartbeat at once
+EVERY = "*"  # something changed in some queue: everybody looks
