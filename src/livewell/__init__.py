@@ -1,4 +1,4 @@
-"""Livewell keeps third-party data fresh for whoever is watching it. What exists today is its core: a Postgres job queue that loses nothing."""
+"""Livewell keeps third-party data fresh for whoever is watching it, on a Postgres job queue that loses nothing."""
 
 from livewell.app import Livewell
 from livewell.errors import LivewellError
@@ -7,6 +7,7 @@ from livewell.model import Answer, Backoff, Blame, Cancel, Cancelled, Enqueued, 
 from livewell.queue.batch import Batch
 from livewell.queue.job import Job
 from livewell.queue.task import Task
+from livewell.refresh.reading import Reading
 from livewell.settings import Settings
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Livewell",
     "LivewellError",
     "Policy",
+    "Reading",
     "Release",
     "Retry",
     "Settings",

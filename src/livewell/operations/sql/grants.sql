@@ -3,11 +3,11 @@ GRANT EXECUTE ON FUNCTION livewell.system_state TO livewell_operate, livewell_wo
 
 -- Alert rules read what workers may read, and move alerts.
 GRANT EXECUTE ON FUNCTION
-    livewell.alert_rules, livewell.evaluate_rule, livewell.rule_background_waiting, livewell.rule_breaker_open, livewell.rule_budget_nine_tenths, livewell.rule_budget_reached,
+    livewell.alert_rules, livewell.rules_operations, livewell.evaluate_rule, livewell.rule_background_waiting, livewell.rule_breaker_open, livewell.rule_budget_nine_tenths, livewell.rule_budget_reached,
     livewell.rule_budget_three_quarters, livewell.rule_calls_near_limit, livewell.rule_queue_deep, livewell.rule_queue_stalled, livewell.rule_schedule_late, livewell.rule_singleton_held,
     livewell.rule_size_underestimated, livewell.rule_type_silent, livewell.rule_warning_rate, livewell.rule_key_overdue, livewell.rule_credential_missing, livewell.rule_upstream_silent, livewell.rule_watched_not_fresh, livewell.due_watched, livewell.limiter_subject, livewell.budgets_above, livewell.list_limiters
     TO livewell_worker;
-GRANT EXECUTE ON FUNCTION livewell.alert_rules TO livewell_operate, livewell_readonly;
+GRANT EXECUTE ON FUNCTION livewell.alert_rules, livewell.rules_operations TO livewell_operate, livewell_readonly;
 
 GRANT SELECT ON livewell.warning, livewell.data_type TO livewell_worker, livewell_operate, livewell_readonly;
 GRANT EXECUTE ON FUNCTION livewell.list_warnings TO livewell_worker, livewell_operate, livewell_readonly;
