@@ -106,6 +106,8 @@ class Capability:
     routes        one APIRouter each, below /v1
     commands      of `livewell`
     pages         of the server
+    docs          the folder of its documentation, for `livewell docs`: a page
+                  operations/alerts/<rule>.md for each alert rule
     """
 
     name: str
@@ -122,6 +124,7 @@ class Capability:
     routes: tuple[Reference, ...] = ()
     commands: tuple[CommandEntry, ...] = ()
     pages: tuple[Page, ...] = ()
+    docs: Path | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -208,8 +211,9 @@ def _of_other_packages() -> Iterator[tuple[Capability, str]]:
 
 def _complaints(capability: Capability) -> Iterator[str]:
     """What can be seen to be wrong without importing any part."""
-    if capability.migrations is not None and not capability.migrations.is_dir():
-        yield f"its migrations should be in {capability.migrations}, which is no folder"
+    for what, folder in (("migrations", capability.migrations), ("docs", capability.docs)):
+        if folder is not None and not folder.is_dir():
+            yield f"its {what} should be in {folder}, which is no folder"
     for page in capability.pages:
         if not page.file.is_file():
             yield f"page {page.path} should be in {page.file}, which is no file"

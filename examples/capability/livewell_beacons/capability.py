@@ -20,4 +20,5 @@ CAPABILITY = Capability(
     routes=("livewell_beacons.routes:router",),
     commands=(CommandEntry("beacons", "livewell_beacons.commands:beacons", "Look and mend"),),
     pages=(Page("/beacons", "Who has fallen silent?", "Beacons", _HERE / "page.html"),),
+    docs=_HERE / "docs",
 )

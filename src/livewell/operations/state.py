@@ -1,16 +1,13 @@
-"""The whole system in one query (S6), and what of it a person looks at first."""
+"""The whole system in one query (S6), and what of it stands still."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from livewell.capability import offered
 from livewell.db import Database
 from livewell.telemetry.system_state import Document, part
 
-_TRUSTED = ("fresh", "unverifiable")  # the second: as fresh as a source without times can be
 _STATE = "SELECT livewell.system_state()"
 
 
@@ -19,31 +16,6 @@ async def read_state(database: Database) -> Document:
     began = time.monotonic()
     [(document,)] = await database.call(_STATE)
     return {**document, "took_ms": round((time.monotonic() - began) * 1000, 1)}
-
-
-@dataclass(frozen=True, slots=True)
-class Freshness:
-    """Of the keys that are followed, how many can be trusted now."""
-
-    followed: int
-    trusted: int
-
-    @property
-    def share(self) -> float | None:
-        """0 to 1; None when nothing is followed."""
-        return self.trusted / self.followed if self.followed else None
-
-
-def freshness(keys: Mapping[str, int]) -> Freshness:
-    """From the verdicts of a type: {"fresh": 12, "stale": 1, "parked": 100}."""
-    followed = sum(n for verdict, n in keys.items() if verdict != "parked")
-    return Freshness(followed, sum(keys.get(verdict, 0) for verdict in _TRUSTED))
-
-
-def overall(document: Document) -> Freshness:
-    """Of all types together."""
-    found = [freshness(one["keys"]) for one in part(document, "refresh").get("types", ())]
-    return Freshness(sum(one.followed for one in found), sum(one.trusted for one in found))
 
 
 def stuck(document: Document) -> list[str]:

@@ -153,6 +153,8 @@ def test_its_command_is_on_the_command_line(dsn: str, beacons: Path) -> None:
         return done.stdout
 
     assert "\n  beacons " in livewell("--help")
+    assert "operations/alerts/beacon_silent\n" in livewell("docs")
+    assert "# beacon_silent" in livewell("docs", "operations/alerts/beacon_silent")
     [item] = json.loads(livewell("beacons", "--json"))["items"]
     assert (item["name"], item["late"]) == ("backup", True)
     assert "backup" in livewell("beacons")

@@ -124,7 +124,7 @@ def test_a_function_that_somebody_has(offer: Offer, site: Path) -> None:
 
 
 def test_the_command_line_refuses_in_one_line_and_keeps_its_own_commands(offer: Offer, site: Path) -> None:
-    """`livewell --help` cannot be whole, so it is not shown; `livewell docs` needs no other package."""
+    """`livewell --help` cannot be whole, so it is not shown; a page of ours needs no other package."""
     offer("bad", "raise ImportError('no libtoy')")
     environment = {**os.environ, "PYTHONPATH": f"{site}:{os.environ.get('PYTHONPATH', '')}"}
 
@@ -136,4 +136,4 @@ def test_the_command_line_refuses_in_one_line_and_keeps_its_own_commands(offer: 
     assert (shown.returncode, shown.stdout) == (2, "")
     assert shown.stderr.startswith("livewell: capability bad (entry point toy_bad:CAPABILITY of package toy-bad)")
     assert len(shown.stderr.splitlines()) == 1
-    assert livewell("docs").returncode == 0
+    assert livewell("docs", "operations/doctor").returncode == 0

@@ -40,7 +40,8 @@ def state(*, as_json: bool) -> None:
 
 
 def _show(document: dict[str, Any]) -> None:
-    from livewell.operations.state import how_known, overall, stuck  # noqa: PLC0415 - heavy
+    from livewell.operations.state import how_known, stuck  # noqa: PLC0415 - heavy
+    from livewell.refresh.freshness import overall  # noqa: PLC0415 - heavy
 
     refresh, queue, limits = part(document, "refresh"), part(document, "queue"), part(document, "limits")
     found = overall(document)
