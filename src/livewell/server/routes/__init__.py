@@ -42,7 +42,7 @@ def _answered(router: APIRouter) -> Iterator[tuple[str, str]]:
     """Method and path of every route."""
     for route in router.routes:
         if isinstance(route, APIRoute):
-            yield from ((method, route.path) for method in sorted(route.methods))
+            yield from ((method, route.path) for method in sorted(route.methods or ()))
 
 
 def _check(one: Capability, method: str, path: str, owners: dict[tuple[str, str], str]) -> None:
