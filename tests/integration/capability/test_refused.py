@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from livewell import Livewell, Settings
+from livewell.alerts.rules import evaluate
 from livewell.capability import capabilities
 from livewell.db.migrate import Bundle
 from livewell.errors import ConfigurationError, MigrationError
@@ -21,6 +24,11 @@ router = APIRouter(prefix="/v1")
 @router.get("{path}")
 async def answer(): ...
 CAPABILITY = Capability("routes", routes=("toy_routes:router",))
+"""
+
+BROKEN_LIST = """
+CREATE FUNCTION livewell.rules_toys() RETURNS TABLE (name text, level text, hysteresis interval, meaning text)
+LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no toys'; END $$
 """
 
 
@@ -121,6 +129,20 @@ def test_a_function_that_somebody_has(offer: Offer, site: Path) -> None:
     )
     with pytest.raises(MigrationError, match=r"creates livewell.claim_jobs, which capability queue has"):
         Bundle.load()
+
+
+async def test_a_list_of_rules_that_fails_silences_no_other_rule(
+    livewell_dsn: str, livewell_settings: Settings
+) -> None:
+    """It is told like a rule that fails: a warning, and rule_failed of the doctor."""
+    with psycopg.connect(livewell_dsn, autocommit=True) as admin:
+        admin.execute(BROKEN_LIST)
+    async with Livewell(livewell_settings) as app:
+        told = await evaluate(app.database)
+        assert told.failed == ("toys",)
+        assert told.rules > 15
+        [failed] = [one for one in await app.alerts.rules() if one["failed_at"] is not None]
+        assert failed["name"] == "toys"
 
 
 def test_the_command_line_refuses_in_one_line_and_keeps_its_own_commands(offer: Offer, site: Path) -> None:

@@ -9,11 +9,13 @@ DECLARE
     v_n     integer;
 BEGIN
     DELETE FROM livewell.beacon b WHERE b.name IN (
-        SELECT o.name FROM livewell.beacon o WHERE o.seen_at < v_now - p_days * interval '1 day' LIMIT p_limit
+        SELECT o.name FROM livewell.beacon o
+        WHERE o.seen_at < v_now - p_days * interval '1 day' LIMIT p_limit
     );
     GET DIAGNOSTICS v_n = ROW_COUNT;
     RETURN v_n;
 END
 $$;
-COMMENT ON FUNCTION livewell.prune_beacons IS 'Deletes beacons that were not seen for long; answers how many.';
+COMMENT ON FUNCTION livewell.prune_beacons IS
+    'Deletes beacons that were not seen for long; answers how many.';
 REVOKE ALL ON FUNCTION livewell.prune_beacons FROM PUBLIC;

@@ -7,8 +7,10 @@ AS $$
 BEGIN
     INSERT INTO livewell.beacon (name, every_seconds, seen_at)
     VALUES (p_name, p_every_seconds, livewell.now())
-    ON CONFLICT (name) DO UPDATE SET every_seconds = excluded.every_seconds, seen_at = excluded.seen_at;
+    ON CONFLICT (name) DO UPDATE
+    SET every_seconds = excluded.every_seconds, seen_at = excluded.seen_at;
 END
 $$;
-COMMENT ON FUNCTION livewell.see_beacon IS 'Records that a program is alive, and when it reports again.';
+COMMENT ON FUNCTION livewell.see_beacon IS
+    'Records that a program is alive, and when it reports again.';
 REVOKE ALL ON FUNCTION livewell.see_beacon FROM PUBLIC;
