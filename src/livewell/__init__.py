@@ -11,6 +11,7 @@ from livewell.model import Answer, Backoff, Blame, Cancel, Cancelled, Enqueued, 
 from livewell.queue.batch import Batch
 from livewell.queue.job import Job
 from livewell.queue.task import Task
+from livewell.refresh.reading import Reading
 from livewell.settings import Settings
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Livewell",
     "LivewellError",
     "Policy",
+    "Reading",
     "Release",
     "Retry",
     "Settings",

@@ -26,12 +26,15 @@ import structlog
 from click.testing import CliRunner, Result
 
 from livewell import Livewell, Settings
-from livewell.cli import COMMANDS, cli
+from livewell.capability import built_in
+from livewell.cli import cli
 from livewell.cli.commands import dead
 from livewell.cli.commands.db import without_password
 from livewell.cli.output import span
 from livewell.testing import InlineWorker
 from livewell.testing.processes import ChildProcess, eventually
+
+COMMANDS = [entry for one in built_in() for entry in one.commands]
 
 SHOP = """
 import asyncio

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from livewell.db import Database, acts
+from livewell.db.open_app import OpenApp
 from livewell.errors import AlertNotFound, InvalidOption
 
 Record = dict[str, Any]
@@ -18,6 +19,11 @@ class AlertAdmin:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    @classmethod
+    def of(cls, app: OpenApp) -> Self:
+        """For an open app."""
+        return cls(app.database)
 
     async def alerts(self, *, state: str | None = None, after: int = 0, limit: int = 50) -> list[Record]:
         """A page of alerts by number; without a state, those that are wrong now."""

@@ -6,17 +6,16 @@ Whatever goes wrong is one line, `livewell: <command>: <what happened, the value
 """
 
 import contextlib
-import importlib
 import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import click
 
+from livewell.capability import Capability, CommandEntry, built_in, capabilities
 from livewell.cli.terminal import echo
 from livewell.errors import (
     ConfigurationError,
@@ -35,13 +34,20 @@ _USAGE_ERRORS = (ConfigurationError, InvalidOption, InvalidPayload)  # the calle
 _OWN_NAME = re.compile(r"^livewell(?: \w+)?: ")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A command of `livewell`: its name, where it is, and its heading in the help."""
+HEADINGS = ("Start here", "Run", "Fresh data", "Look and mend", "This machine")  # of the help; others follow
 
-    name: str
-    module: str
-    heading: str
+
+def commands(of: Sequence[Capability]) -> dict[str, tuple[Capability, CommandEntry]]:
+    """The commands of these capabilities by name, in the order of the help."""
+    found = [(one, entry) for one in of for entry in one.commands]
+
+    def place(offer: tuple[Capability, CommandEntry]) -> tuple[int, str, int, str]:
+        entry = offer[1]
+        known = entry.heading in HEADINGS
+        heading = HEADINGS.index(entry.heading) if known else len(HEADINGS)
+        return heading, "" if known else entry.heading, entry.place, entry.name
+
+    return {entry.name: (one, entry) for one, entry in sorted(found, key=place)}
 
 
 class Command(click.Command):
@@ -77,7 +83,7 @@ class Group(click.Group):
 class RootGroup(Group):
     """`livewell` itself: commands are imported when they are needed, help has headings, errors are one line."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self) -> None:
         super().__init__(
             "livewell",
             help="Keeps data from other people's APIs fresh for whoever is watching it, within their limits, and shows how fresh it is. "
@@ -85,7 +91,6 @@ class RootGroup(Group):
             epilog="Every command explains itself: livewell COMMAND --help. Settings: livewell settings.",
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         )
-        self._entries = {entry.name: entry for entry in entries}
         self.params.append(
             click.Option(
                 ["--version"],
@@ -98,23 +103,33 @@ class RootGroup(Group):
         )
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """In the order of COMMANDS."""
-        return list(self._entries)
+        """In the order of the help."""
+        return list(commands(capabilities()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command of that name."""
-        entry = self._entries.get(cmd_name)
-        if entry is None:
+        """Import the command of that name.
+
+        Ours are looked for first: they need no list of installed packages, and work beside a
+        capability of another package that is broken.
+        """
+        offer = commands(built_in()).get(cmd_name) or commands(capabilities()).get(cmd_name)
+        if offer is None:
             if ctx.resilient_parsing:  # completion asks what there could be
                 return None
             raise _no_such(ctx, cmd_name, self.list_commands(ctx))
-        command: click.Command = getattr(importlib.import_module(entry.module), entry.name)
+        capability, entry = offer
+        command = capability.load(f"command {entry.name}", entry.command)
+        if not isinstance(command, click.Command):
+            raise ConfigurationError(
+                f"capability {capability.name}: command {entry.name} is {entry.command}, which is of type "
+                f"{type(command).__name__}, not a command; make one with livewell.cli.command.command or group"
+            )
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """One list per heading."""
         headings: dict[str, list[tuple[str, str]]] = {}
-        for name, entry in self._entries.items():
+        for name, (_, entry) in commands(capabilities()).items():
             command = self.get_command(ctx, name)
             if command is not None and not command.hidden:
                 headings.setdefault(entry.heading, []).append((name, command.get_short_help_str(limit=80)))
@@ -129,6 +144,9 @@ class RootGroup(Group):
             code = super().main(*args, **extra)
         except click.UsageError as error:
             sys.exit(_say_usage(error))
+        except ConfigurationError as error:  # a capability that cannot be loaded: no command has begun
+            say(f"livewell: {error}")
+            sys.exit(USAGE)
         except Problem as error:
             say(f"livewell: {error.message}")
             sys.exit(error.code)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from livewell.errors import ConfigurationError, InvalidOption
 from livewell.limits import notation as written
@@ -46,23 +46,43 @@ class Limits:
     credentials: tuple[str, ...]
 
 
+class LimitOptions(TypedDict, total=False):
+    """What app.limiter() takes; read() has the defaults."""
+
+    rate: str | None
+    burst: int
+    reserve: float | str
+    permit: float | str | None
+    deadline: float | str
+    budget: str | None
+    budget_resets: str | None
+    budget_stop: float | str
+    budget_background_stop: float | str
+    estimate: int
+    concurrency: int | None
+    per_key: int | None
+    breaker: Breaker | None
+    credentials: Sequence[str]
+    silence_max: float | str
+
+
 def read(
     name: str,
     *,
-    rate: str | None,
-    burst: int,
-    reserve: float | str,
-    permit: float | str | None,
+    rate: str | None = None,
+    burst: int = 10,
+    reserve: float | str = 0.1,
+    permit: float | str | None = None,
     deadline: float | str = DEADLINE_SECONDS,
-    budget: str | None,
-    budget_resets: str | None,
-    budget_stop: float | str,
-    budget_background_stop: float | str,
-    estimate: int,
-    concurrency: int | None,
-    per_key: int | None,
-    breaker: Breaker | None,
-    credentials: Sequence[str],
+    budget: str | None = None,
+    budget_resets: str | None = None,
+    budget_stop: float | str = 0.95,
+    budget_background_stop: float | str = 0.8,
+    estimate: int = 1,
+    concurrency: int | None = None,
+    per_key: int | None = None,
+    breaker: Breaker | None = None,
+    credentials: Sequence[str] = (),
     silence_max: float | str = "15m",
 ) -> Limits:
     """Check every number; a limiter that could never let anything through is refused here."""

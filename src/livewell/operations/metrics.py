@@ -16,11 +16,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from livewell.operations.gauges import GAUGES
-from livewell.operations.state import Document
+from livewell.capability import offered
 from livewell.telemetry import measures
+from livewell.telemetry.gauge import Gauge
+from livewell.telemetry.system_state import Document
 
-__all__ = ["CONTENT_TYPE", "process_text", "text"]
+__all__ = ["CONTENT_TYPE", "all_gauges", "process_text", "text"]
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -54,9 +55,14 @@ def _page(document: Document | None) -> bytes:
     return generate_latest(registry)
 
 
+def all_gauges() -> list[Gauge]:
+    """Those of every capability."""
+    return [gauge for _, gauges in offered("gauges") for gauge in gauges]
+
+
 def gauges(document: Document) -> Iterator[GaugeMetricFamily]:
     """The state as gauges; what is not known now has no sample."""
-    for gauge in GAUGES:
+    for gauge in all_gauges():
         family = GaugeMetricFamily(gauge.name, gauge.about, labels=gauge.labels)
         for labels, value in gauge.samples(document):
             if value is not None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from livewell.db import Database
+from livewell.db.open_app import OpenApp
 
 Record = dict[str, Any]
 
@@ -14,6 +15,11 @@ class Warnings:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    @classmethod
+    def of(cls, app: OpenApp) -> Self:
+        """For an open app."""
+        return cls(app.database)
 
     async def page(
         self, *, hours: int = 24, data_type: str | None = None, after: str = "", limit: int = 50

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Self
 
 from livewell.db import Database, acts
 from livewell.db.nudge import Nudger
+from livewell.db.open_app import OpenApp
 from livewell.errors import InvalidOption, JobNotFound, UnknownQueue
 from livewell.model import Cancelled, JobState
 from livewell.queue.definition import encode_json
@@ -25,6 +27,11 @@ class QueueAdmin:
     def __init__(self, database: Database, nudger: Nudger) -> None:
         self._database = database
         self._nudger = nudger
+
+    @classmethod
+    def of(cls, app: OpenApp) -> Self:
+        """For an open app."""
+        return cls(app.database, app.nudger)
 
     async def queues(self) -> list[Record]:
         """Every queue with counts, workers and pace."""
@@ -67,6 +74,19 @@ class QueueAdmin:
                 f"job {job_id}: no live job, dead letter or finished job has that id (history is kept for some days)"
             )
         return _with_task(rows[0])
+
+    async def follow(self, job_id: int, *, every: float = 0.5) -> AsyncIterator[Record]:
+        """The job's record whenever its state, progress or note has changed, until it has ended."""
+        last: tuple[Any, ...] | None = None
+        while True:
+            record = await self.job(job_id)
+            seen = tuple(record[name] for name in ("state", "attempt", "progress", "progress_note"))
+            if seen != last:
+                yield record
+            if record["state"] in (JobState.SUCCEEDED, JobState.CANCELLED, JobState.FAILED):
+                return
+            last = seen
+            await asyncio.sleep(every)
 
     async def why(self, job_id: int) -> Why:
         """Why a job is not running: the first thing that stands in its way; .words says it in a sentence."""

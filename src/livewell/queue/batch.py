@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
-from livewell.errors import LivewellError
+from livewell.errors import InvalidOption, LivewellError
+from livewell.queue.enqueue import Request
 
 Call = Callable[[str, Sequence[Any]], Awaitable[list[tuple[Any, ...]]]]
 
@@ -65,3 +66,32 @@ class Batch:
     ) -> None:
         if error is None:
             await self.seal()  # after an error it stays open: its jobs run, the follow-up waits for somebody to seal it
+
+
+class FollowUp(Protocol):
+    """The task of the follow-up, as far as a batch knows it: queue/task.py is above."""
+
+    def request(self, arguments: dict[str, Any]) -> Request:
+        """What would be enqueued."""
+
+
+async def create_batch(
+    call: Call,
+    ids: Sequence[int],
+    follow_up: FollowUp | None,
+    arguments: dict[str, Any] | Callable[[int], dict[str, Any]] | None,
+    when: str,
+) -> Batch:
+    """Open a batch. `ids` are two that were reserved: the batch's and the follow-up's."""
+    if when not in ("done", "succeeded"):
+        raise InvalidOption(f"when {when!r}: allowed are done (all have ended) and succeeded (all have succeeded)")
+    if follow_up is None and arguments is not None:
+        raise InvalidOption("arguments without follow_up: whose are they?")
+    batch_id, follow_id = ids
+    follow: tuple[Any, ...] = (None, None, None)
+    if follow_up is not None:
+        request = follow_up.request((arguments(batch_id) if callable(arguments) else arguments) or {})
+        request.check()
+        follow = (follow_id, when, request.document())
+    await call("SELECT livewell.create_batch(%s, %s, %s, %s::jsonb)", (batch_id, *follow))
+    return Batch(batch_id, call)

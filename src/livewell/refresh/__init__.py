@@ -22,4 +22,9 @@ reasons.py      why an answer was not stored: a closed list
 refusal_log.py  refused answers in the log, a few of each kind
 nudges.py       the channels that wake the due check, the hubs and the servers
 elapsed.py      the clock on which a verdict's remaining time is counted
+freshness.py    how much of what is followed can be trusted now
+transforms.py   functions that a program registers for odd types
+work.py         what a worker does for refreshes
+capability.py   what refresh offers to the rest of the house
+doctor.py  gauges.py  stuck.py    for whoever is on call
 """

@@ -7,6 +7,8 @@ scheduler.py     the loop that begins runs; every worker has one
 run.py           one run, from its beginning in the database to its end there
 singleton.py     be the only one: for loops that turn many times a second
 housekeeping.py  what is made in advance and what is let go of
+duties.py        what the scheduler itself does by the clock
+work.py          puts a worker together from what capabilities do in it
 admin.py         what people do with schedules
 nudges.py        the channel that wakes schedulers
 """

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from livewell.db import Database, acts
 from livewell.db.nudge import Nudger
+from livewell.db.open_app import OpenApp
 from livewell.errors import InvalidOption, UnknownSchedule
 from livewell.schedule.nudges import SCHEDULE
 
@@ -21,6 +22,11 @@ class ScheduleAdmin:
     def __init__(self, database: Database, nudger: Nudger) -> None:
         self._database = database
         self._nudger = nudger
+
+    @classmethod
+    def of(cls, app: OpenApp) -> Self:
+        """For an open app."""
+        return cls(app.database, app.nudger)
 
     async def schedules(self) -> list[Record]:
         """Every schedule and every loop, by name, with its next slot and its latest run."""

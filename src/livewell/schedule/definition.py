@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from livewell.duration import Duration, seconds
 from livewell.errors import ConfigurationError
 from livewell.schedule.cron import CronError, check_cron
 from livewell.schedule.due_times import Missed, Rule
@@ -67,6 +68,35 @@ class ScheduleDefinition:
     is_async: bool
     takes_run: bool
     internal: bool = False
+
+
+def declare(
+    known: Collection[str],
+    function: Callable[..., Any],
+    name: str | None,
+    *,
+    cron: str | None,
+    zone: str,
+    every: Duration | None,
+    at: datetime | None,
+    missed: Missed,
+    timeout: Duration,
+) -> dict[str, ScheduleDefinition]:
+    """A schedule as app.schedule() takes it, by its name, which must not be known yet."""
+    of = f"schedule {name or function.__name__}:"
+    definition = define(
+        function,
+        name=name,
+        cron=cron,
+        zone=zone,
+        every_seconds=None if every is None else seconds(every, f"{of} every"),
+        at=at,
+        missed=missed,
+        timeout_seconds=seconds(timeout, f"{of} timeout"),
+    )
+    if definition.name in known:
+        raise ConfigurationError(f"schedule {definition.name}: declared twice; give one of them name=…")
+    return {definition.name: definition}
 
 
 def define(

@@ -15,4 +15,6 @@ pools.py           one pool per database role
 pages.py           HTML pages and static files
 depends.py         what routes ask for: the process, a caller with a scope
 late_schedules.py  which schedules are late, asked once a second at most
+capability.py      what the server offers to the rest of the house
+doctor.py          a check of the doctor: what the gate refuses
 """

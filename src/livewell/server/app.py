@@ -13,9 +13,9 @@ from livewell.server.answers.json_answer import Answer
 from livewell.server.answers.problems import ProblemDocument
 from livewell.server.gate.gate import Guard
 from livewell.server.gate.unknown_parameters import known_only
-from livewell.server.pages import nothing_here
+from livewell.server.pages import nothing_here, page_router
 from livewell.server.process import State
-from livewell.server.routes import ROUTERS
+from livewell.server.routes import routers
 from livewell.version import VERSION
 
 # What any route may answer besides its own: a problem document each.
@@ -49,8 +49,9 @@ def create_app(state: State) -> FastAPI:
     )
     app.state.server = state
     problems.install(app, nothing_here)
-    for router in ROUTERS:
+    for router in routers():
         app.include_router(router)
+    app.include_router(page_router())
     plain = app.openapi
     app.openapi = cache(lambda: _honest(plain()))  # type: ignore[method-assign] # how FastAPI documents it
     return app

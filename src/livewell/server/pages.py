@@ -2,6 +2,7 @@
 
 A page asks for its files under an address that holds their fingerprint, so a browser may keep them for ever, and never mixes two versions. /livewell.js is the same module under an address that stays:
 the one file that pages of other origins may load. Every answer forbids scripts, styles and connections that are not this server's own.
+Pages of capabilities are served the same way, each under the path that it names; /pages.json lists them for a navigation.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from types import MappingProxyType
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from livewell.capability import Page, capabilities
 from livewell.db import embedded
 from livewell.server.answers.json_answer import Answer
 from livewell.server.answers.problems import not_found
@@ -64,6 +66,7 @@ class Shelf:
     fingerprint: str
     files: Mapping[str, Asset]
     pages: Mapping[str, Asset]
+    offered: Mapping[str, Asset]  # pages of capabilities, by path
 
 
 @cache
@@ -75,11 +78,21 @@ def shelf() -> Shelf:
         together.update(path.name.encode() + b"\0" + path.read_bytes())
     fingerprint = together.hexdigest()[:16]
     place = f"/static/{fingerprint}".encode()
+
+    def page(path: Path) -> Asset:
+        return _asset(path, path.read_bytes().replace(b"{static}", place))
+
     return Shelf(
         fingerprint,
         {path.name: _asset(path, path.read_bytes()) for path in found},
-        {path.stem: _asset(path, path.read_bytes().replace(b"{static}", place)) for path in PAGES.glob("*.html")},
+        {path.stem: page(path) for path in PAGES.glob("*.html")},
+        {one.path: page(one.file) for one in offered_pages()},
     )
+
+
+def offered_pages() -> list[Page]:
+    """The pages of every capability, in order."""
+    return [page for one in capabilities() for page in one.pages]
 
 
 def _asset(path: Path, body: bytes) -> Asset:
@@ -135,6 +148,27 @@ def nothing_here(_: Request) -> Response:
     page = shelf().pages["nothing"]
     headers = {**_CLOSED, "Cache-Control": _NEVER, "Vary": "Accept", "Content-Type": page.media_type}
     return Response(page.body, 404, headers)
+
+
+@router.get("/pages.json")
+async def page_list() -> Answer:
+    """The pages of capabilities: where each is, its word in the navigation, the question it answers."""
+    return Answer(
+        {"pages": [{"path": one.path, "nav": one.nav, "title": one.title} for one in offered_pages()]},
+        headers={"Cache-Control": _ASK_FIRST},
+    )
+
+
+def page_router() -> APIRouter:
+    """One route for each page of a capability. Anybody may load it; what it shows needs a login."""
+    found = APIRouter(include_in_schema=False)
+    for one in offered_pages():
+        found.add_api_route(one.path, _offered_page, methods=["GET", "HEAD"])
+    return found
+
+
+async def _offered_page(request: Request) -> Response:
+    return _send(request, shelf().offered.get(request.url.path), _ASK_FIRST)
 
 
 @router.api_route("/livewell.js", methods=["GET", "HEAD"])

@@ -9,18 +9,11 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-from livewell.alerts.admin import AlertAdmin
 from livewell.db import Presence
 from livewell.db.nudge import Nudger
-from livewell.operations.mend import Mender
-from livewell.operations.warnings import Warnings
-from livewell.queue.admin import QueueAdmin
 from livewell.queue.progress import JobProgress
 from livewell.refresh.push.streamed_sessions import Sessions
 from livewell.refresh.read.reads import Reads
-from livewell.refresh.registry.admin import TypeAdmin
-from livewell.refresh.subscribe.subscriptions import Viewers
-from livewell.schedule.admin import ScheduleAdmin
 from livewell.server.answers.problems import too_many
 from livewell.server.auth.api_keys import Keys
 from livewell.server.auth.caller import Auth
@@ -36,7 +29,10 @@ from livewell.telemetry import measures
 
 
 class State:
-    """Pools, keys, limits, and what routes stand on. `async with State(addresses, settings) as state:`."""
+    """Pools, keys, limits, streams. `async with State(addresses, settings) as state:`.
+
+    Routes make what they need besides from a pool, whose role bounds what they may do.
+    """
 
     def __init__(self, where: Addresses, settings: Settings) -> None:
         self.settings = settings
@@ -110,43 +106,3 @@ class State:
         """What the sessions that are streamed to from here look at, as livewell_hub."""
         assert self._sessions is not None  # noqa: S101 - see above
         return self._sessions
-
-    @property
-    def viewers(self) -> Viewers:
-        """Sessions and subscriptions, as livewell_api."""
-        return Viewers(self.pools.api, self.nudger)
-
-    @property
-    def registry(self) -> TypeAdmin:
-        """The registry to read, as livewell_hub: for viewers."""
-        return TypeAdmin(self.pools.hub)
-
-    @property
-    def types(self) -> TypeAdmin:
-        """The registry to change, as livewell_operate."""
-        return TypeAdmin(self.pools.operate)
-
-    @property
-    def queues(self) -> QueueAdmin:
-        """Jobs and queues, as livewell_operate."""
-        return QueueAdmin(self.pools.operate, self.nudger)
-
-    @property
-    def schedules(self) -> ScheduleAdmin:
-        """Schedules and their runs, as livewell_operate."""
-        return ScheduleAdmin(self.pools.operate, self.nudger)
-
-    @property
-    def mender(self) -> Mender:
-        """What operators do to upstreams and singletons, as livewell_operate."""
-        return Mender(self.pools.operate)
-
-    @property
-    def alerts(self) -> AlertAdmin:
-        """What is wrong, and who was told, as livewell_operate."""
-        return AlertAdmin(self.pools.operate)
-
-    @property
-    def warnings(self) -> Warnings:
-        """What was tolerated, as livewell_operate."""
-        return Warnings(self.pools.operate)

@@ -13,8 +13,8 @@ import pytest
 
 from livewell.alerts.channel import Channel
 from livewell.alerts.deliver import deliver
+from livewell.alerts.rules import evaluate
 from livewell.db import Database
-from livewell.operations.rules import evaluate
 from tests.support.alerts_sql import AlertSession
 from tests.support.receiver import Receiver
 from tests.support.store_sql import QUEUE as REFRESHES
@@ -476,7 +476,7 @@ async def test_a_rule_that_takes_too_long_is_a_warning_and_the_others_go_on(
     alerts: AlertSession, database: Database, queue_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its call is cut off by our own deadline."""
-    monkeypatch.setattr("livewell.operations.rules._RULE_SECONDS", 0.5)
+    monkeypatch.setattr("livewell.alerts.rules._RULE_SECONDS", 0.5)
     background_job_waits(alerts)
     with variant(queue_dsn, "rule_breaker_open", ("RETURN QUERY", "PERFORM pg_sleep(60); RETURN QUERY")):
         found = await evaluate(database, rules=["breaker_open", "background_waiting"])

@@ -15,10 +15,10 @@ from pydantic import SecretStr
 from livewell import Settings
 from livewell.alerts.channel import Channel
 from livewell.alerts.deliver import deliver
+from livewell.alerts.rules import evaluate
 from livewell.db import Database
+from livewell.finding import Patient
 from livewell.operations.doctor import Finding, examine
-from livewell.operations.doctor.finding import Patient
-from livewell.operations.rules import evaluate
 from livewell.testing.pooler import PgBouncer, find_pgbouncer
 from livewell.testing.processes import eventually_async
 from tests.integration.operations.conftest import Examine

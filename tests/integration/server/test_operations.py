@@ -10,7 +10,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from livewell.operations.gauges import GAUGES
+from livewell.operations.metrics import all_gauges
 from livewell.settings import Settings
 from tests.sql.operations.test_system_state import random_history
 from tests.support.http import Web, in_process
@@ -146,7 +146,7 @@ async def test_every_figure_of_the_mission_is_a_metric(web: Web) -> None:
         text = (await client.get("/v1/metrics")).text
     served = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
     assert {what: name for what, name in R23.items() if name not in served} == {}
-    assert {gauge.name for gauge in GAUGES} <= served
+    assert {gauge.name for gauge in all_gauges()} <= served
 
 
 async def test_the_dashboard_asks_only_for_metrics_that_are_served(web: Web) -> None:
@@ -155,7 +155,7 @@ async def test_the_dashboard_asks_only_for_metrics_that_are_served(web: Web) -> 
         text = (await client.get("/v1/metrics")).text
     served = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
     served |= {f"{name}_{part}" for name in served for part in ("bucket", "sum", "count")}
-    labels = {gauge.name: set(gauge.labels) for gauge in GAUGES}
+    labels = {gauge.name: set(gauge.labels) for gauge in all_gauges()}
     asked = [target["expr"] for panel in json.loads(DASHBOARD.read_text())["panels"] for target in panel["targets"]]
     assert len(asked) > 30
     assert [expression for expression in asked if not set(NAME.findall(expression)) <= served] == []

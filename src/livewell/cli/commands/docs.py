@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 import livewell
+from livewell.capability import capabilities
 from livewell.cli.output import AS_JSON, print_json
 from livewell.cli.terminal import echo
 
@@ -18,11 +19,17 @@ def root() -> Path:
     return inside if inside.is_dir() else package.parents[1] / "docs"
 
 
-def pages() -> list[str]:
-    """What can be read, as it is named here: `operations/doctor`, `operations/grafana.json`."""
-    folder = root()
-    found = (path.relative_to(folder) for path in folder.rglob("*") if path.suffix in (".md", ".json"))
-    return sorted(str(path.with_suffix("") if path.suffix == ".md" else path) for path in found)
+def pages(folder: Path) -> dict[str, Path]:
+    """What can be read there, as it is named here: `operations/doctor`, `operations/grafana.json`."""
+    found = {path.relative_to(folder): path for path in folder.rglob("*") if path.suffix in (".md", ".json")}
+    return {str(name.with_suffix("") if name.suffix == ".md" else name): found[name] for name in sorted(found)}
+
+
+def all_pages() -> dict[str, Path]:
+    """Ours, and those of capabilities of other packages; ours win."""
+    others = (pages(one.docs) for one in capabilities() if one.docs is not None)
+    merged = {name: path for found in (*others, pages(root())) for name, path in found.items()}
+    return dict(sorted(merged.items()))
 
 
 @click.command("docs")
@@ -35,19 +42,18 @@ def docs(*, page: str | None, as_json: bool) -> None:
     livewell docs operations/doctor
     livewell docs operations/grafana.json > dashboard.json
     """
-    known = pages()
     if page is None:
-        for name in known:
+        for name in all_pages():
             if as_json:
                 print_json({"page": name})
             else:
                 echo(name)
         return
     name = page.removeprefix("docs/").removesuffix(".md")
-    if name not in known:
+    path = pages(root()).get(name) or all_pages().get(name)
+    if path is None:
         raise click.UsageError(f"there is no page {page!r}. All pages: livewell docs")
-    path = root() / name
-    text = (path if path.suffix else path.with_suffix(".md")).read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     if as_json:
         print_json({"page": name}, as_is={"text": text})
     else:

@@ -9,6 +9,7 @@ from livewell.cli.command import command
 from livewell.cli.output import AS_JSON, Column, number, print_json, print_table, short, span
 from livewell.cli.terminal import echo
 from livewell.telemetry.redact import redact
+from livewell.telemetry.system_state import part
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -39,7 +40,8 @@ def state(*, as_json: bool) -> None:
 
 
 def _show(document: dict[str, Any]) -> None:
-    from livewell.operations.state import how_known, overall, part, stuck  # noqa: PLC0415 - heavy
+    from livewell.operations.state import how_known, stuck  # noqa: PLC0415 - heavy
+    from livewell.refresh.freshness import overall  # noqa: PLC0415 - heavy
 
     refresh, queue, limits = part(document, "refresh"), part(document, "queue"), part(document, "limits")
     found = overall(document)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +146,7 @@ def sample(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
     Exit 1 when the answer does not fit the type; it is printed all the same.
     """
     from livewell.refresh.registry.registry import Registry  # noqa: PLC0415 - heavy
+    from livewell.refresh.registry.sample_call import fetch_sample  # noqa: PLC0415 - heavy
     from livewell.refresh.registry.sample_record import Recorded, record  # noqa: PLC0415 - heavy
     from livewell.refresh.result import Value  # noqa: PLC0415 - heavy
 
@@ -152,7 +154,8 @@ def sample(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
         registry = Registry(app.database.call)
         definition = (await registry.type(name)).definition
         upstream = (await registry.upstream(definition.upstream)).definition
-        return await record(definition, upstream, key, fetch=app.fetch_sample, now=await database_now(app))
+        fetch = partial(fetch_sample, app.database)
+        return await record(definition, upstream, key, fetch=fetch, now=await database_now(app))
 
     recorded = with_app(act)
     fits = isinstance(recorded.result, Value)

@@ -94,9 +94,10 @@ def _say(
     served: tuple[str, str | None] | None,
     as_json: bool,
 ) -> None:
+    from livewell.schedule.work import default_queues  # noqa: PLC0415 - heavy
     from livewell.telemetry.redact import mask_url  # noqa: PLC0415 - heavy
 
-    worked = list(queues) or [*sorted({definition.policy.queue for definition in app.tasks.values()}), "refresh.*"]
+    worked = list(queues) or default_queues(app.tasks)
     embedded = app.settings.database_url is None
     if as_json:
         print_json(

@@ -95,10 +95,13 @@ def worker(
 
 def check_queues(app: Livewell, target: str, queues: Sequence[str]) -> None:
     """A misspelt queue would make a worker that idles for ever."""
+    from livewell.capability import capabilities  # noqa: PLC0415 - heavy
+
     known = sorted({definition.policy.queue for definition in app.tasks.values()})
+    offered = tuple(queue.removesuffix("*") for one in capabilities() for queue in one.queues)
     for queue in queues:
         # A type may be applied later, so any queue of refreshes will do; a beginning and a star stand for many.
-        if queue not in known and not queue.startswith("refresh."):
+        if queue not in known and not queue.startswith(offered):
             raise ConfigurationError(
                 f"--queue {queue}: no task of {target} uses it; its queues are: {', '.join(known)}"
             )

@@ -1,4 +1,4 @@
-"""The SQL files this release carries, read and checked.
+"""The SQL files this release and the capabilities of other packages carry, read and checked.
 
 <package>/sql/NNN_name.sql       tables, and the functions their triggers need; runs once, never edited after its release
 <package>/sql/functions/…/NAME.sql  one function livewell.NAME, in a folder named after its step; applied again when it changes
@@ -13,25 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from livewell.capability import built_in, capabilities
 from livewell.errors import MigrationError
 
-# A package may use the tables and functions of those before it.
-PACKAGES = (
-    "db",
-    "limits",
-    "queue",
-    "schedule",
-    "refresh",
-    "outbox",
-    "ingest",
-    "exports",
-    "alerts",
-    "operations",
-    "apps",
-    "server",
-)
-
-_LIVEWELL = Path(__file__).parents[2]
 _NUMBERED = re.compile(r"(\d{3})_([a-z0-9_]+)")
 _FUNCTION = re.compile(r"[a-z][a-z0-9_]*")
 _NOT_IN_A_TRANSACTION = (
@@ -77,9 +61,17 @@ class Bundle:
     packages: tuple[Package, ...]
 
     @classmethod
-    def load(cls, root: Path = _LIVEWELL, *, version: str | None = None) -> Self:
-        """Read the packages below `root`; a file that breaks the rules above is an error here, not halfway through a migration."""
-        found = tuple(_package(root, name) for name in PACKAGES if (root / name / "sql").is_dir())
+    def load(cls, root: Path | None = None, *, version: str | None = None) -> Self:
+        """Read the SQL of every capability; with `root`, that of the built-in ones in another tree.
+
+        A file that breaks the rules above is an error here, not halfway through a migration.
+        """
+        if root is None:
+            folders = {one.name: one.migrations for one in capabilities() if one.migrations is not None}
+        else:
+            folders = {one.name: root / one.name / "sql" for one in built_in()}
+        found = tuple(_package(folder, name) for name, folder in folders.items() if folder.is_dir())
+        _refuse_twins(found)
         return cls(version or importlib.metadata.version("livewell"), found)
 
     def numbered(self) -> Iterator[SqlFile]:
@@ -95,32 +87,46 @@ def release_number(version: str) -> tuple[int, int, int]:
     return int(match[1]), int(match[2]), int(match[3] or 0)
 
 
-def _package(root: Path, name: str) -> Package:
-    folder = root / name / "sql"
-    numbered = [_numbered(root, name, path) for path in sorted(folder.glob("*.sql")) if path.name != "grants.sql"]
+def _refuse_twins(packages: tuple[Package, ...]) -> None:
+    """All functions are in one schema: a capability of another package must not replace somebody's."""
+    owners: dict[str, str] = {}
+    ours = {one.name for one in built_in()}
+    for package in packages:
+        for file in (*package.numbered, *package.functions):
+            for name in file.creates:
+                owner = owners.setdefault(name, package.name)
+                if owner != package.name and package.name not in ours:
+                    raise MigrationError(
+                        f"livewell migrate: {file.label} creates livewell.{name}, which capability {owner} has. "
+                        f"Give it a name of its own, such as {package.name}_{name}."
+                    )
+
+
+def _package(folder: Path, name: str) -> Package:
+    numbered = [_numbered(folder, name, path) for path in sorted(folder.glob("*.sql")) if path.name != "grants.sql"]
     for place, file in enumerate(numbered, 1):
         if file.number != place:
             raise MigrationError(
                 f"livewell migrate: {file.label} should have the number {place:03d}: they count from 001 without a gap."
             )
-    functions = [_function(root, name, path) for path in sorted((folder / "functions").rglob("*.sql"))]
+    functions = [_function(folder, name, path) for path in sorted((folder / "functions").rglob("*.sql"))]
     grants = (
-        _file(root, name, folder / "grants.sql", "grants", 0, _NOT_IN_A_TRANSACTION)
+        _file(folder, name, folder / "grants.sql", "grants", 0, _NOT_IN_A_TRANSACTION)
         if (folder / "grants.sql").exists()
         else None
     )
     return Package(name, tuple(numbered), tuple(functions), grants)
 
 
-def _numbered(root: Path, package: str, path: Path) -> SqlFile:
+def _numbered(folder: Path, package: str, path: Path) -> SqlFile:
     match = _NUMBERED.fullmatch(path.stem)
     if not match:
-        raise MigrationError(f"livewell migrate: {path.relative_to(root)} should be named like 001_tables.sql.")
-    return _file(root, package, path, match[2], int(match[1]), _NOT_IN_A_TRANSACTION, _NO_ROLES)
+        raise MigrationError(f"livewell migrate: {package}/sql/{path.name} should be named like 001_tables.sql.")
+    return _file(folder, package, path, match[2], int(match[1]), _NOT_IN_A_TRANSACTION, _NO_ROLES)
 
 
-def _function(root: Path, package: str, path: Path) -> SqlFile:
-    file = _file(root, package, path, path.stem, 0, _NOT_IN_A_TRANSACTION, _NO_ROLES)
+def _function(folder: Path, package: str, path: Path) -> SqlFile:
+    file = _file(folder, package, path, path.stem, 0, _NOT_IN_A_TRANSACTION, _NO_ROLES)
     if not _FUNCTION.fullmatch(path.stem) or not re.search(
         rf"\bCREATE OR REPLACE (FUNCTION|PROCEDURE) livewell\.{path.stem}\s*\(", file.sql
     ):
@@ -130,9 +136,9 @@ def _function(root: Path, package: str, path: Path) -> SqlFile:
     return file
 
 
-def _file(root: Path, package: str, path: Path, name: str, number: int, *rules: tuple[str, str]) -> SqlFile:
+def _file(folder: Path, package: str, path: Path, name: str, number: int, *rules: tuple[str, str]) -> SqlFile:
     sql = path.read_text(encoding="utf-8")
-    label = f"{package}/{path.relative_to(root / package / 'sql').as_posix()}"
+    label = f"{package}/{path.relative_to(folder).as_posix()}"
     code = re.sub(r"--[^\n]*", "", sql)
     for pattern, complaint in rules:
         if re.search(pattern, code, re.IGNORECASE | re.MULTILINE):

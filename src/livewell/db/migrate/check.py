@@ -5,7 +5,16 @@ from typing import Literal
 
 from livewell.db.migrate.apply import connect
 from livewell.db.migrate.bundle import Bundle, release_number
-from livewell.db.migrate.plan import edited_files, edited_message, pending, table_drift, unknown_files
+from livewell.db.migrate.plan import (
+    edited_files,
+    edited_message,
+    pending,
+    table_drift,
+    uninstalled,
+    uninstalled_mend,
+    uninstalled_message,
+    unknown_files,
+)
 from livewell.db.migrate.state import ROLES, Books, State, read_books, read_state
 from livewell.errors import MigrationError
 
@@ -56,6 +65,8 @@ def _misfits(bundle: Bundle, books: Books) -> list[Problem]:
     if unknown := unknown_files(bundle, books):
         return [_newer(bundle, books, f" and has {unknown[0]}, which this package does not carry")]
     edited = [
+        Problem("drift", uninstalled_message(name), uninstalled_mend(name)) for name in uninstalled(bundle, books)
+    ] + [
         Problem("drift", edited_message(file), f"Run: git log -p -- {file.label}")
         for file in edited_files(bundle, books)
     ]

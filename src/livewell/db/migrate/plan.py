@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from livewell.capability import built_in
 from livewell.db.migrate.bundle import Bundle, Package, SqlFile, release_number
 from livewell.db.migrate.state import OWNER, ROLES, Books, State
 from livewell.errors import MigrationError
@@ -98,11 +99,31 @@ def edited_message(file: SqlFile) -> str:
 def unknown_files(bundle: Bundle, books: Books) -> list[str]:
     """Name the numbered files that ran here and that this release does not carry."""
     ours = {(file.package, file.number) for file in bundle.numbered()}
+    elsewhere = uninstalled(bundle, books)
     return [
         f"{package}/{number:03d}_{name}.sql"
         for (package, number), (name, _) in sorted(books.numbered.items())
-        if (package, number) not in ours
+        if (package, number) not in ours and package not in elsewhere
     ]
+
+
+def uninstalled(bundle: Bundle, books: Books) -> list[str]:
+    """Name the capabilities whose files ran here, and whose package is not installed on this machine."""
+    known = {package.name for package in bundle.packages} | {one.name for one in built_in()}
+    return sorted({package for package, _ in books.numbered} - known)
+
+
+def uninstalled_message(name: str) -> str:
+    """Say that a capability is not installed here."""
+    return f"Capability {name} has tables here, and no package on this machine offers it."
+
+
+def uninstalled_mend(name: str) -> str:
+    """Say what to do about it."""
+    return (
+        "Install the package that offers it; or, if it shall go for good, drop its tables and functions, and its rows "
+        f"(package = '{name}') in livewell.migration, livewell.function_source and livewell.grant_source."
+    )
 
 
 def _installed(file: SqlFile, books: Books, functions: dict[str, str] | None) -> bool:
@@ -127,6 +148,8 @@ def _refuse_newer(bundle: Bundle, books: Books) -> None:
             f"livewell migrate: the schema is of release {books.version}, this package is {bundle.version}: an older package never changes a newer schema. "
             f"Install livewell {books.version} or newer."
         )
+    if gone := uninstalled(bundle, books):
+        raise MigrationError(f"livewell migrate: {uninstalled_message(gone[0])} {uninstalled_mend(gone[0])}")
     if unknown := unknown_files(bundle, books):
         raise MigrationError(
             f"livewell migrate: {unknown[0]} ran here, but this package ({bundle.version}) does not carry it: it is from another build. Install that one."

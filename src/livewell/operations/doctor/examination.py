@@ -9,47 +9,28 @@ state ──▶ all checks at once ──one that fails or takes too long is its
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 
+from livewell.capability import offered
 from livewell.db import Database
 from livewell.errors import ConfigurationError, LivewellError
-from livewell.operations.doctor import freshness, gate, server, work
-from livewell.operations.doctor.finding import Finding, Patient
+from livewell.finding import Check, Finding, Patient
+from livewell.operations.doctor import server
 from livewell.operations.state import failed_parts, read_state
 from livewell.settings import Settings
 
-Check = Callable[[Patient], Awaitable[Sequence[Finding]]]
-
 CHECK_SECONDS = 2.0
 CONNECT_SECONDS = 2.0
-CHECKS: tuple[Check, ...] = (
-    server.clock,
-    server.listening,
-    server.session,
-    server.old_transactions,
-    server.bloat,
-    work.queues,
-    work.leases,
-    work.credentials,
-    work.singletons,
-    work.versions,
-    work.dead_letters,
-    work.schedules,
-    work.alerting,
-    work.fired,
-    freshness.types,
-    freshness.refusals,
-    freshness.quota,
-    freshness.breakers,
-    freshness.silences,
-    freshness.failing,
-    freshness.viewers,
-    gate.hammered,
-)
 
 
-async def examine(conninfo: str, settings: Settings, *, checks: Sequence[Check] = CHECKS) -> list[Finding]:
+def all_checks() -> list[Check]:
+    """Those of every capability."""
+    return [check for _, checks in offered("checks") for check in checks]
+
+
+async def examine(conninfo: str, settings: Settings, *, checks: Sequence[Check] | None = None) -> list[Finding]:
     """Everything that is not well; an empty list means that nothing was found."""
+    checks = all_checks() if checks is None else checks
     quick = settings.model_copy(
         update={"connect_timeout_seconds": CONNECT_SECONDS, "call_timeout_seconds": CHECK_SECONDS}
     )

@@ -10,7 +10,7 @@ from livewell.db import migrate
 from livewell.db.listen import require_direct
 from livewell.db.session import NEEDED, differing
 from livewell.errors import ConfigurationError, LivewellError
-from livewell.operations.doctor.finding import Finding, Patient, span
+from livewell.finding import Check, Finding, Patient, span
 
 _SKEW_SECONDS_MAX = 2.0
 _TRANSACTION_SECONDS_MAX = 300.0
@@ -177,3 +177,6 @@ async def bloat(patient: Patient) -> Sequence[Finding]:
         )
         for row in await patient.rows(_BLOAT, _DEAD_ROWS_MAX)
     ]
+
+
+CHECKS: tuple[Check, ...] = (clock, listening, session, old_transactions, bloat)

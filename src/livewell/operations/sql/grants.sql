@@ -27,6 +27,7 @@ function budgets_above              -        -        -        X        -
 function due_watched                -        -        -        X        -
 function evaluate_rule              -        -        -        X        -
 function limiter_subject            -        -        -        X        -
+function rules_operations           -        -        X        X        X
 function rule_background_waiting    -        -        -        X        -
 function rule_breaker_open          -        -        -        X        -
 function rule_budget_nine_tenths    -        -        -        X        -

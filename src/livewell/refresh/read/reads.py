@@ -13,11 +13,13 @@ import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Self
 
 import structlog
 
 from livewell.db import Database
 from livewell.db.nudge import Nudger
+from livewell.db.open_app import OpenApp
 from livewell.duration import Duration, seconds
 from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
 from livewell.refresh.elapsed import clock
@@ -77,6 +79,11 @@ class Reads:
         self.hub = Hub(self._follow, nudger)
         self._warn_at = 0.0
         self._columns: dict[str, Mapping[str, str]] = {}  # of each type: the types of its columns
+
+    @classmethod
+    def of(cls, app: OpenApp) -> Self:
+        """For an open app."""
+        return cls(app.database, app.nudger)
 
     async def close(self) -> None:
         """End what follows changes."""

@@ -17,6 +17,14 @@ from livewell.refresh.fetch.request import Request, with_credential
 from livewell.refresh.registry.sample_record import Fetched
 
 
+async def fetch_sample(
+    database: Database, request: Request, definition: TypeDefinition, upstream: UpstreamDefinition
+) -> Fetched:
+    """Make one call by hand, with an HTTP client of its own: `livewell types sample`."""
+    async with Outbound.from_settings(database.settings) as outbound:
+        return await Sampler(database, outbound).fetch(request, definition, upstream)
+
+
 class Sampler:
     """Asks an upstream once."""
 

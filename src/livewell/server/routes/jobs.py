@@ -9,9 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from livewell.model import Cancelled
+from livewell.queue.admin import QueueAdmin
 from livewell.server.answers.json_answer import After, Answer, JobId, Limit, number_after, page
 from livewell.server.answers.problems import Problem, not_found
 from livewell.server.depends import Operator, TheState
+from livewell.server.process import State
 from livewell.server.routes.types import Page, cursor_place
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
@@ -72,7 +74,7 @@ class Redriven(BaseModel):
 async def queues(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
     """Queues with counts, workers and pace, by name."""
     begin = cursor_place(after)
-    rows = [row for row in await state.queues.queues() if row["name"] > begin][:limit]
+    rows = [row for row in await _queues(state).queues() if row["name"] > begin][:limit]
     return Answer(page(rows, limit, rows[-1]["name"] if rows else None))
 
 
@@ -99,20 +101,20 @@ async def jobs(
     after: After = None,
 ) -> Any:
     """Live jobs by id, without their payloads."""
-    rows = await state.queues.jobs(queue=queue, state=only, after=id_place(after), limit=limit)
+    rows = await _queues(state).jobs(queue=queue, state=only, after=id_place(after), limit=limit)
     return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
 @router.get("/jobs/{id}", response_model=Record)
 async def job(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A002, ARG001 - as everywhere; the scope is the point
     """One job with its payload."""
-    return Answer(await state.queues.job(id))
+    return Answer(await _queues(state).job(id))
 
 
 @router.get("/jobs/{id}/why", response_model=WhyDocument)
 async def why(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A002, ARG001 - see above
     """Why it is not running."""
-    found = await state.queues.why(id)
+    found = await _queues(state).why(id)
     if found.reason == "unknown":
         raise not_found()
     return Answer({"reason": found.reason, "words": found.words})
@@ -121,7 +123,7 @@ async def why(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A00
 @router.post("/jobs/{id}/cancel", response_model=CancelDocument)
 async def cancel(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A002, ARG001 - see above
     """Cancel it at once while it waits; ask its worker while it runs."""
-    answer = await state.queues.cancel(id)
+    answer = await _queues(state).cancel(id)
     if answer is Cancelled.UNKNOWN:
         raise not_found()
     return Answer({"answer": answer.value})
@@ -130,7 +132,7 @@ async def cancel(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: 
 @router.post("/jobs/{id}/retry", response_model=RetryDocument)
 async def retry(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A002, ARG001 - see above
     """Run a delayed job now, or give a dead letter another life."""
-    return Answer({"retried": await state.queues.retry(id)})
+    return Answer({"retried": await _queues(state).retry(id)})
 
 
 @router.get("/dead", response_model=Page)
@@ -144,7 +146,7 @@ async def dead(
     after: After = None,
 ) -> Any:
     """Dead letters by id."""
-    rows = await state.queues.dead(queue=queue, task=task, after=id_place(after), limit=limit)
+    rows = await _queues(state).dead(queue=queue, task=task, after=id_place(after), limit=limit)
     return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
@@ -153,14 +155,14 @@ async def redrive(state: TheState, caller: Operator, body: Redrive) -> Any:  # n
     """Give dead letters another life, at most 1,000 in one call."""
     if body.ids is None and body.queue is None and body.task is None and not body.all:
         raise Problem(400, "Which ones?", word="invalid", field="body", allowed='ids, queue or task, or "all": true')
-    redriven, kept = await state.queues.redrive(body.ids, queue=body.queue, task=body.task)
+    redriven, kept = await _queues(state).redrive(body.ids, queue=body.queue, task=body.task)
     return Answer({"redriven": redriven, "kept": kept})
 
 
 async def _pause(state: TheState, name: str, *, paused: bool) -> Response:
     if "\x00" in name:
         raise not_found()
-    await state.queues.pause(name, paused=paused)
+    await _queues(state).pause(name, paused=paused)
     return Response(status_code=204)
 
 
@@ -176,3 +178,7 @@ def id_place(after: str | None) -> int:
             field="query.after",
             allowed="`next` of the page before",
         ) from None
+
+
+def _queues(state: State) -> QueueAdmin:
+    return QueueAdmin(state.pools.operate, state.nudger)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from livewell.operations.mend import Closed, Probed, Resumed, Taken
+from livewell.operations.mend import Closed, Mender, Probed, Resumed, Taken
 from livewell.refresh.nudges import DUE
 from livewell.server.answers.json_answer import After, Answer, Limit, page
 from livewell.server.answers.problems import not_found
@@ -63,7 +63,7 @@ class TakenDocument(BaseModel):
 @router.post("/upstreams/{name}/resume", response_model=ResumedDocument)
 async def resume(state: TheState, caller: Operator, name: Name) -> Any:  # noqa: ARG001 - the scope is the point
     """End the silence that it asked for, and a pause."""
-    answer = await state.mender.resume(_checked(name))
+    answer = await Mender(state.pools.operate).resume(_checked(name))
     state.nudger.nudge(DUE)
     return Answer({"answer": answer})
 
@@ -71,7 +71,7 @@ async def resume(state: TheState, caller: Operator, name: Name) -> Any:  # noqa:
 @router.post("/upstreams/{name}/probe", response_model=ProbedDocument)
 async def probe(state: TheState, caller: Operator, name: Name, body: OneCredential | None = None) -> Any:  # noqa: ARG001 - the scope is the point
     """Let one call try now whether it is back."""
-    answer = await state.mender.probe(_checked(name), credential=body.credential if body else None)
+    answer = await Mender(state.pools.operate).probe(_checked(name), credential=body.credential if body else None)
     state.nudger.nudge(DUE)
     return Answer({"answer": answer})
 
@@ -79,7 +79,7 @@ async def probe(state: TheState, caller: Operator, name: Name, body: OneCredenti
 @router.post("/upstreams/{name}/close", response_model=ClosedDocument)
 async def close(state: TheState, caller: Operator, name: Name, body: OneCredential | None = None) -> Any:  # noqa: ARG001 - the scope is the point
     """Close its breaker: all calls are allowed again."""
-    answer = await state.mender.close(_checked(name), credential=body.credential if body else None)
+    answer = await Mender(state.pools.operate).close(_checked(name), credential=body.credential if body else None)
     state.nudger.nudge(DUE)
     return Answer({"answer": answer})
 
@@ -87,19 +87,21 @@ async def close(state: TheState, caller: Operator, name: Name, body: OneCredenti
 @router.get("/singletons", response_model=Page)
 async def singletons(state: TheState, caller: Operator) -> Any:  # noqa: ARG001 - the scope is the point
     """Who holds which singleton, by name; all of them, there are few."""
-    return Answer({"items": await state.mender.singletons(), "next": None})
+    return Answer({"items": await Mender(state.pools.operate).singletons(), "next": None})
 
 
 @router.post("/singletons/{name}/take", response_model=TakenDocument)
 async def take(state: TheState, caller: Operator, name: Name, body: Take | None = None) -> Any:  # noqa: ARG001 - the scope is the point
     """End the term of a dead holder, so that another can begin."""
-    return Answer({"answer": await state.mender.take(_checked(name), force=body.force if body else False)})
+    return Answer(
+        {"answer": await Mender(state.pools.operate).take(_checked(name), force=body.force if body else False)}
+    )
 
 
 @router.get("/audit", response_model=Page)
 async def audit(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
     """What operators did, the newest first."""
-    rows = await state.mender.audit(before=id_place(after), limit=limit)
+    rows = await Mender(state.pools.operate).audit(before=id_place(after), limit=limit)
     return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 

@@ -10,9 +10,11 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from livewell.errors import LivewellError
+from livewell.schedule.admin import ScheduleAdmin
 from livewell.server.answers.json_answer import After, Answer, Limit, page
 from livewell.server.answers.problems import not_found
 from livewell.server.depends import Operator, TheState
+from livewell.server.process import State
 from livewell.server.routes.jobs import id_place
 from livewell.server.routes.types import Page, cursor_place
 
@@ -33,7 +35,7 @@ class Asked(BaseModel):
 async def schedules(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
     """Every schedule and every loop by name: the latest run, the next slot, and whether it is late."""
     begin = cursor_place(after)
-    rows = [row for row in await state.schedules.schedules() if row["name"] > begin][:limit]
+    rows = [row for row in await _schedules(state).schedules() if row["name"] > begin][:limit]
     return Answer(page(rows, limit, rows[-1]["name"] if rows else None))
 
 
@@ -41,14 +43,14 @@ async def schedules(state: TheState, caller: Operator, limit: Limit = 50, after:
 async def run(state: TheState, caller: Operator, name: Name) -> Any:  # noqa: ARG001 - the scope is the point
     """Ask for a run now, beside the slots."""
     _check(name)
-    return Answer({"answer": await state.schedules.ask(name)}, 202)
+    return Answer({"answer": await _schedules(state).ask(name)}, 202)
 
 
 @router.post("/schedules/{name}/pause", status_code=204)
 async def pause(state: TheState, caller: Operator, name: Name) -> Response:  # noqa: ARG001 - the scope is the point
     """Begin no more runs; what runs may end."""
     _check(name)
-    await state.schedules.pause(name)
+    await _schedules(state).pause(name)
     return Response(status_code=204)
 
 
@@ -56,14 +58,14 @@ async def pause(state: TheState, caller: Operator, name: Name) -> Response:  # n
 async def resume(state: TheState, caller: Operator, name: Name) -> Response:  # noqa: ARG001 - the scope is the point
     """Begin runs again."""
     _check(name)
-    await state.schedules.pause(name, paused=False)
+    await _schedules(state).pause(name, paused=False)
     return Response(status_code=204)
 
 
 @router.get("/runs", response_model=Page)
 async def runs(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
     """Runs of all schedules, the newest first."""
-    rows = await state.schedules.runs(before=id_place(after), limit=limit)
+    rows = await _schedules(state).runs(before=id_place(after), limit=limit)
     return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
@@ -77,7 +79,7 @@ async def history(
 ) -> Any:
     """Runs of one schedule, the newest first; also of one that is gone."""
     _check(name)
-    rows = await state.schedules.runs(name, before=id_place(after), limit=limit)
+    rows = await _schedules(state).runs(name, before=id_place(after), limit=limit)
     return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
@@ -97,3 +99,7 @@ async def late(state: TheState) -> Answer:
 def _check(name: str) -> None:
     if "\x00" in name:
         raise not_found()
+
+
+def _schedules(state: State) -> ScheduleAdmin:
+    return ScheduleAdmin(state.pools.operate, state.nudger)

@@ -8,10 +8,13 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.responses import Response
 
+from livewell.queue.admin import QueueAdmin
+from livewell.refresh.registry.admin import TypeAdmin
 from livewell.server.answers.json_answer import After, Answer, Limit, TypeKey, TypeName, page, place
 from livewell.server.answers.problems import Problem, not_found
 from livewell.server.auth.caller import Caller
 from livewell.server.depends import Operator, TheState, Viewer
+from livewell.server.process import State
 
 router = APIRouter(prefix="/v1", tags=["types"])
 
@@ -93,7 +96,7 @@ class Walked(BaseModel):
 async def types(state: TheState, caller: Viewer, limit: Limit = 50, after: After = None) -> Any:
     """Every type that the caller may read, by name."""
     begin = cursor_place(after)
-    rows = [row for row in await state.registry.types() if row["name"] > begin and caller.may_read(row["name"])]
+    rows = [row for row in await _registry(state).types() if row["name"] > begin and caller.may_read(row["name"])]
     return Answer(page([_shown(row) for row in rows[:limit]], limit, rows[:limit][-1]["name"] if rows else None))
 
 
@@ -101,26 +104,26 @@ async def types(state: TheState, caller: Viewer, limit: Limit = 50, after: After
 async def type_of(state: TheState, caller: Viewer, name: TypeName) -> Any:
     """One type with its columns."""
     check_name(caller, name)
-    return Answer(_shown(await state.registry.type(name)))
+    return Answer(_shown(await _registry(state).type(name)))
 
 
 @router.patch("/types/{name}", response_model=dict[str, Any])
 async def change(state: TheState, caller: Operator, name: TypeName, body: Change) -> Any:
     """Change the time to live or the schedule, pause or resume."""
     check_name(caller, name)
-    await state.registry.type(name)  # 404 before anything is changed
+    await _registry(state).type(name)  # 404 before anything is changed
     if {"ttl", "strategy", "cron", "zone"} & body.model_fields_set:
-        await state.types.change(name, ttl=body.ttl, strategy=body.strategy, cron=body.cron, zone=body.zone)
+        await _types(state).change(name, ttl=body.ttl, strategy=body.strategy, cron=body.cron, zone=body.zone)
     if body.paused is not None:
-        await state.types.pause(name, paused=body.paused)
-    return Answer(_shown(await state.registry.type(name)))
+        await _types(state).pause(name, paused=body.paused)
+    return Answer(_shown(await _registry(state).type(name)))
 
 
 @router.get("/types/{name}/universe", response_model=Page)
 async def universe(state: TheState, caller: Viewer, name: TypeName, limit: Limit = 50, after: After = None) -> Any:
     """The keys that a scheduled type walks through, in its order."""
     check_name(caller, name)
-    rows = await state.registry.universe(name, after=cursor_place(after), limit=limit)
+    rows = await _registry(state).universe(name, after=cursor_place(after), limit=limit)
     return Answer(page(rows, limit, rows[-1]["key"] if rows else None))
 
 
@@ -128,9 +131,9 @@ async def universe(state: TheState, caller: Viewer, name: TypeName, limit: Limit
 async def change_universe(state: TheState, caller: Operator, name: TypeName, body: Universe) -> Any:
     """Add keys to the walk, and take keys out of it; what is so already stays."""
     check_name(caller, name)
-    await state.registry.type(name)  # 404 before anything is changed
-    added = await state.types.add_universe(name, body.add)
-    removed = await state.types.deactivate_universe(name, body.remove)
+    await _registry(state).type(name)  # 404 before anything is changed
+    added = await _types(state).add_universe(name, body.add)
+    removed = await _types(state).deactivate_universe(name, body.remove)
     return Answer({"added": added, "removed": removed})
 
 
@@ -138,8 +141,8 @@ async def change_universe(state: TheState, caller: Operator, name: TypeName, bod
 async def ttls(state: TheState, caller: Viewer, name: TypeName, limit: Limit = 50, after: After = None) -> Any:
     """The keys of a type that have a time to live of their own, by key."""
     check_name(caller, name)
-    await state.registry.type(name)  # 404, not an empty list
-    rows = await state.registry.ttls(name, after=(name, cursor_place(after)), limit=limit)
+    await _registry(state).type(name)  # 404, not an empty list
+    rows = await _registry(state).ttls(name, after=(name, cursor_place(after)), limit=limit)
     items = [{"key": row["key"], "ttl_seconds": row["ttl_seconds"]} for row in rows]
     return Answer(page(items, limit, rows[-1]["key"] if rows else None))
 
@@ -150,7 +153,7 @@ async def ttl(state: TheState, caller: Viewer, name: TypeName, key: TypeKey) -> 
     check_name(caller, name)
     if len(key.encode()) > 200 or "\x00" in key:
         raise not_found()
-    return Answer(await state.registry.ttl(name, key))
+    return Answer(await _registry(state).ttl(name, key))
 
 
 @router.put("/types/{name}/ttl/{key:path}", response_model=KeyTtl)
@@ -159,7 +162,7 @@ async def set_ttl(state: TheState, caller: Operator, name: TypeName, key: TypeKe
     check_name(caller, name)
     if "\x00" in key:
         raise not_found()
-    span = await state.types.set_ttl(name, key, body.ttl)
+    span = await _types(state).set_ttl(name, key, body.ttl)
     return Answer({"ttl_seconds": span, "own": True})
 
 
@@ -169,7 +172,7 @@ async def clear_ttl(state: TheState, caller: Operator, name: TypeName, key: Type
     check_name(caller, name)
     if "\x00" in key:
         raise not_found()
-    await state.types.clear_ttl(name, key)
+    await _types(state).clear_ttl(name, key)
     return Response(status_code=204)
 
 
@@ -177,8 +180,8 @@ async def clear_ttl(state: TheState, caller: Operator, name: TypeName, key: Type
 async def upstreams(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
     """Upstreams, by name, each with what its credentials have used and wait for."""
     begin = cursor_place(after)
-    rows = [row for row in await state.types.upstreams() if row["name"] > begin][:limit]
-    limiters = await state.queues.limiters()
+    rows = [row for row in await _types(state).upstreams() if row["name"] > begin][:limit]
+    limiters = await QueueAdmin(state.pools.operate, state.nudger).limiters()
     items = [{**row, "limits": [one for one in limiters if one["name"] == row["name"]]} for row in rows]
     return Answer(page(items, limit, rows[-1]["name"] if rows else None))
 
@@ -208,3 +211,13 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     paused = row["paused"] if "paused" in row else row["paused_at"] is not None
     known = {**row, "paused": paused, "parked": row["parked_reason"] is not None}
     return {name: known[name] for name in _SHOWN if name in known}
+
+
+def _registry(state: State) -> TypeAdmin:
+    """To read, for viewers."""
+    return TypeAdmin(state.pools.hub)
+
+
+def _types(state: State) -> TypeAdmin:
+    """To change, for operators."""
+    return TypeAdmin(state.pools.operate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from livewell.operations.doctor.finding import Finding, Patient
+from livewell.finding import Check, Finding, Patient
 
 _MINUTES = 15
 _MINUTES_MIN = 3  # refused in so many of them: a single minute is no siege
@@ -48,3 +48,6 @@ async def hammered(patient: Patient) -> Sequence[Finding]:
         for kind, minutes, sample in rows
         if minutes >= (_ORDINARY_MIN if kind in _ORDINARY else _MINUTES_MIN)
     ]
+
+
+CHECKS: tuple[Check, ...] = (hammered,)

@@ -1,19 +1,27 @@
-"""What a check says: always with what was seen, what it means, and the command that mends it."""
+"""What a check of the doctor says: always what was seen, what it means, and the command that mends it.
+
+Each package has its own checks (its module `doctor`); operations/doctor runs all of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from livewell.db import Database
-from livewell.operations.state import Document
 from livewell.settings import Settings
+from livewell.telemetry.system_state import Document
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not well. `word` is one of docs/operations/doctor.md; `subject` is what it is about: a queue, a type, a worker."""
+    """One thing that is not well.
+
+    `word` is one of docs/operations/doctor.md; `subject` is what it is about: a queue, a type, a
+    worker.
+    """
 
     word: str
     subject: str
@@ -37,6 +45,9 @@ class Patient:
     async def rows(self, query: str, *params: Any) -> list[dict[str, Any]]:
         """Ask the database."""
         return await self.database.call_dicts(query, params)
+
+
+Check = Callable[[Patient], Awaitable[Sequence[Finding]]]
 
 
 def span(seconds: float | None) -> str:

@@ -1,35 +1,26 @@
-"""Is work being done? Queues that do not clear, leases and singletons held too long and by whom, versions, dead letters, schedules."""
+"""Is work being done? Queues that do not clear, workers that are gone or of another release, dead letters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from livewell.operations.doctor.finding import Finding, Patient, instant, span
-from livewell.operations.state import part
+from livewell.finding import Check, Finding, Patient, instant, span
 from livewell.queue.why import Why
+from livewell.telemetry.system_state import part
 
 _WAIT_SECONDS_MAX = 60.0
 _STALLED_SECONDS = 600.0
 _DEEP, _DEEP_SECONDS = 1000, 1800.0
 _EXPIRED_SECONDS = 60.0
-_HELD_SECONDS_MAX = 600.0
 _QUEUES_MAX = 20
-# Held for as long as the worker lives that does it, term after term; its age says nothing.
-_STANDING = frozenset({"refresh.due"})
 _REFRESH = "livewell.refresh"
-
 _WHY = "SELECT * FROM livewell.why_job(%s)"
 _DEAD = """
 SELECT x.queue, x.kind, x.reason, count(*) AS n, max(x.error) AS error
 FROM (SELECT d.queue, d.kind, d.reason, d.error FROM livewell.dead_job d WHERE d.died_at > livewell.now() - interval '1 day' ORDER BY d.died_at DESC LIMIT 10000) x
 GROUP BY x.queue, x.kind, x.reason ORDER BY count(*) DESC LIMIT 20
 """
-_FIRED = """
-SELECT a.rule, max(a.level) AS level, count(*) AS n, min(a.id) AS id, min(a.fired_at) AS since, (array_agg(a.summary ORDER BY a.id))[1] AS summary
-FROM (SELECT * FROM livewell.alert o WHERE o.state = 'fired' ORDER BY o.id LIMIT 1000) a GROUP BY a.rule ORDER BY max(a.level), a.rule LIMIT 50
-"""
-_LATE = "SELECT * FROM livewell.late_schedules()"
 
 
 async def queues(patient: Patient) -> Sequence[Finding]:
@@ -120,36 +111,6 @@ async def leases(patient: Patient) -> Sequence[Finding]:
     ]
 
 
-async def singletons(patient: Patient) -> Sequence[Finding]:
-    """Periodic work that one run has for too long, or that nobody has taken over."""
-    found = []
-    living = {one["name"] for one in part(patient.state, "queue").get("workers", ()) if one["lease_left_seconds"] > 0}
-    for one in part(patient.state, "leases").get("singletons", ()):
-        if (one["expired_seconds"] or 0) > _EXPIRED_SECONDS and one["name"] in _STANDING:
-            seen = f"Singleton {one['name']} expired {span(one['expired_seconds'])} ago; {one['holder']} had it."
-            means = "Its holder died, and no worker has taken it over: what it does is not done by anybody."
-            found.append(Finding("singleton_abandoned", one["name"], seen, means, "livewell worker APP"))
-        elif (one["held_seconds"] or 0) > _HELD_SECONDS_MAX and one["name"] not in _STANDING:
-            seen = f"Singleton {one['name']} is held by {one['holder']} for {span(one['held_seconds'])}, in one run."
-            means = (
-                "The run hangs or is far too slow; the next one waits for it."
-                if one["holder"] in living
-                else "Its holder is dead: no worker of that name lives. The next run waits for its lease."
-            )
-            found.append(
-                Finding(
-                    "singleton_held",
-                    one["name"],
-                    seen,
-                    means,
-                    f"livewell singletons take {one['name']}"
-                    if one["holder"] not in living
-                    else f"stop {one['holder']}, then: livewell singletons take {one['name']}",
-                )
-            )
-    return found
-
-
 async def versions(patient: Patient) -> Sequence[Finding]:
     """Workers of several releases, or of another than the schema."""
     release = part(patient.state, "database").get("release")
@@ -194,56 +155,10 @@ async def dead_letters(patient: Patient) -> Sequence[Finding]:
     ]
 
 
-async def schedules(patient: Patient) -> Sequence[Finding]:
-    """Schedules past their time by more than twice their interval and a minute."""
-    return [
-        Finding(
-            "schedule_late",
-            row["name"],
-            f"Schedule {row['name']} is late by {span(row['late_seconds'])}.",
-            "No process that has its handler runs the scheduler, or its run before still holds the lease.",
-            f"livewell worker APP, or by hand: livewell schedules run {row['name']}",
-        )
-        for row in await patient.rows(_LATE)
-    ]
-
-
-async def fired(patient: Patient) -> Sequence[Finding]:
-    """Alerts that have fired and whose condition still holds."""
-    return [
-        Finding(
-            "alert_fired",
-            row["rule"],
-            f"Alert {row['level']} {row['rule']} has fired for {row['n']:,}, the first {instant(row['since'].isoformat())}: {row['summary']}",
-            f"The condition that it watches holds now. Its page says what to do: livewell docs operations/alerts/{row['rule']}",
-            f"livewell alerts show {row['id']}",
-        )
-        for row in await patient.rows(_FIRED)
-    ]
-
-
-async def alerting(patient: Patient) -> Sequence[Finding]:
-    """Channels that reach nobody, and rules that give no answer: alerts that will not come."""
-    alerts = part(patient.state, "alerts")
-    found = [
-        Finding(
-            "channel_disabled",
-            one["name"],
-            f"Alert channel {one['name']} is disabled since {instant(one['disabled_at'])}: its receiver answered 410, gone. {one['waiting']:,} notifications wait for it.",
-            "Nobody is told anything through it until it is enabled again.",
-            f"set {one['source'].removeprefix('env:')} to an address that exists where the workers run, start them again, then: livewell alerts enable {one['name']}",
-        )
-        for one in alerts.get("channels", ())
-        if one["disabled_at"]
-    ]
-    return found + [
-        Finding(
-            "rule_failed",
-            one["name"],
-            f"Alert rule {one['name']} ({one['level']}) could not be evaluated: {one['error']}",
-            "What it looks for is not noticed, and its alerts stay as they were.",
-            "livewell migrate --check, and livewell warnings list for how often",
-        )
-        for one in alerts.get("rules", ())
-        if one["failed"]
-    ]
+CHECKS: tuple[Check, ...] = (
+    queues,
+    leases,
+    credentials,
+    versions,
+    dead_letters,
+)

@@ -1,0 +1,22 @@
+"""Schedules and singletons, as a capability."""
+
+from pathlib import Path
+
+from livewell.capability import Capability, Chore, CommandEntry
+
+CAPABILITY = Capability(
+    name="schedule",
+    migrations=Path(__file__).parent / "sql",
+    api={"schedule_admin": "livewell.schedule.admin:ScheduleAdmin.of"},
+    work="livewell.schedule.duties:work",
+    housekeeping=(Chore("SELECT livewell.prune_runs(%s, %s)", lambda settings: (settings.run_days, 1000)),),
+    gauges="livewell.schedule.gauges:GAUGES",
+    checks="livewell.schedule.doctor:CHECKS",
+    stuck="livewell.schedule.stuck:stuck",
+    routes=("livewell.server.routes.schedules:health", "livewell.server.routes.schedules:router"),
+    commands=(
+        CommandEntry("schedules", "livewell.cli.commands.schedules:schedules", "Look and mend", 90),
+        CommandEntry("runs", "livewell.cli.commands.runs:runs", "Look and mend", 100),
+        CommandEntry("singletons", "livewell.cli.commands.singletons:singletons", "Look and mend", 110),
+    ),
+)
