@@ -21,7 +21,7 @@ from tests.integration.schedule.scheduled_app import EVERY, HOLD, LOG
 from tests.support.http import Web, in_process
 from tests.support.schedule_sql import ScheduleSession
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 START_SECONDS = 60.0
 LEASE_SECONDS = 2.0
 

@@ -29,7 +29,8 @@ GRANT EXECUTE ON FUNCTION livewell.late_schedules, livewell.late_at, livewell.aw
 
 -- Workers carry on with open-ended runs.
 GRANT EXECUTE ON FUNCTION
-    livewell.declare_open_schedule, livewell.remove_open_schedule, livewell.fail_open_run, livewell.count_open_run
+    livewell.declare_open_schedule, livewell.remove_open_schedule, livewell.open_run, livewell.fail_open_run,
+    livewell.count_open_run
     TO livewell_worker;
 
 -- The system state.
