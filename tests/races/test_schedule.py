@@ -86,7 +86,7 @@ async def test_one_of_three_begins_an_open_run(schedule: ScheduleSession, queue_
 
 async def test_without_its_walls_an_open_run_begins_twice(schedule: ScheduleSession, queue_dsn: str) -> None:
     """Broken on purpose: no lock, no look at what is open, and slots that differ."""
-    with variant(queue_dsn, "begin_run", NO_ROW_LOCK), variant(queue_dsn, "take_run", *NO_OPEN_LOOK):
+    with variant(queue_dsn, "begin_run", NO_ROW_LOCK), variant(queue_dsn, "open_run", *NO_OPEN_LOOK):
         assert any("began" in line for line in await racers(schedule, queue_dsn, open_ended=True))
 
 

@@ -31,6 +31,7 @@ function count_open_run             -        -        -        X        -
 function crash_runs                 -        -        -        X        -
 function fail_open_run              -        -        -        X        -
 function finish_run                 -        -        -        X        -
+function open_run                   -        -        -        X        -
 function prune_runs                 -        -        -        X        -
 function renew_run                  -        -        -        X        -
 function skip_slots                 -        -        -        X        -

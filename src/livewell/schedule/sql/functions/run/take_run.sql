@@ -24,17 +24,7 @@ DECLARE
     v_run       bigint;
 BEGIN
     IF (SELECT s.open_ended FROM livewell.schedule s WHERE s.name = p_name) THEN
-        IF EXISTS (SELECT FROM livewell.run r WHERE r.schedule = p_name AND r.state = 'running') THEN
-            RETURN QUERY SELECT 'other', NULL::bigint, NULL::bigint, 1::float8;
-            RETURN;
-        END IF;
-        v_now := livewell.now();
-        INSERT INTO livewell.run (
-            schedule, due_at, last_due_at, state, started_at, fence, holder, asked)
-        VALUES (p_name, p_slot, p_slot, 'running', greatest(v_now, p_slot), 0, p_holder, p_asked)
-        ON CONFLICT (schedule, due_at) DO NOTHING RETURNING id INTO v_run;
-        RETURN QUERY
-        SELECT CASE WHEN v_run IS NULL THEN 'done' ELSE 'begun' END, v_run, 0::bigint, NULL::float8;
+        RETURN QUERY SELECT * FROM livewell.open_run(p_name, p_slot, p_holder, p_asked);
         RETURN;
     END IF;
     SELECT a.answer, a.fence, a.wait_seconds INTO v_answer, v_fence, v_wait
