@@ -39,7 +39,7 @@ def look(dsn: str) -> dict[str, object]:
             "rows": {table: session.rows(f"SELECT t::text FROM {table} t ORDER BY 1") for table in tables},
             "functions": session.rows("SELECT p::text FROM pg_proc p WHERE oid >= 16384 ORDER BY oid"),
             "fence": session.rows("SELECT last_value, is_called FROM livewell.fence_seq"),
-            "statistics": session.value("SELECT count(*) FROM pg_statistic WHERE starelid >= 16384"),
+            "statistics": session.value("SELECT count(*) FROM pg_statistic WHERE starelid = 'livewell.job'::regclass"),
         }
 
 

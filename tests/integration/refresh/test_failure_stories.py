@@ -40,8 +40,12 @@ async def read_once(market: Market) -> Reading:
         return await market.app.get("quote", "AAPL", wait="20s")
 
 
-async def test_story_1_a_bandwidth_wall_is_not_retried_for_ten_hours(market: Market, livewell_clock: TestClock) -> None:
+async def test_story_1_a_bandwidth_wall_is_not_retried_for_ten_hours(
+    market: Market, livewell_clock: TestClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody calls for six hours, however often somebody asks; then one probe, and silence again."""
+    # A worker waits for the six hours in pieces of 30 s, on a clock that this test does not move.
+    monkeypatch.setattr("livewell.queue.worker.claim_limited._WAIT_SECONDS_MAX", 0.5)
     await market.upstream("concurrency = 1\nbreaker = true")
     await market.simulator.turn(bandwidth_bytes_max=1, bandwidth_bytes_used=2)
     async with market.working():
