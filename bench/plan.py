@@ -32,7 +32,7 @@ from livewell.apps.market.simulator import Simulator
 from livewell.apps.market.simulator.data.universe import Universe
 from livewell.db import migrate
 from livewell.refresh.plan.report import make_plan
-from livewell.refresh.subscribe.subscriptions import Viewers
+from livewell.refresh.subscribe.subscriptions import Subscriptions
 from livewell.settings import Settings
 
 WITHIN = 0.10
@@ -121,7 +121,7 @@ async def measure(load: str, warm_seconds: float, seconds: float, seed: int) -> 
     played = load_plan(load)
     with tempfile.TemporaryDirectory(prefix="livewell-plan-") as folder:
         async with staged(played, Path(folder), seed) as stage:
-            viewers = Viewers(stage.app.database, stage.app.nudger)
+            viewers = Subscriptions(stage.app.database, stage.app.nudger)
             crowd = SimulatedViewers(viewers, played, stage.symbols, rng=random.Random(seed))
             coming = asyncio.create_task(crowd.run())
             try:

@@ -23,7 +23,7 @@ from livewell.db.nudge import Nudger
 from livewell.refresh.nudges import CHANGED
 from livewell.server.app import create_app, guarded
 from livewell.server.pools import addresses
-from livewell.server.process import State
+from livewell.server.process import ServerProcess
 from livewell.server.serve import HttpServer, bind
 from livewell.testing.sse_client import EventStream
 
@@ -42,7 +42,7 @@ os.environ.setdefault(CREDENTIAL, "fake-bench")
 async def serve(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     """The server, until told to stop."""
     stage, given = Stage(), settings(dsn, options["port"], **options["changes"])
-    async with State(addresses(given), given) as state:
+    async with ServerProcess(addresses(given), given) as state:
         server = HttpServer(guarded(create_app(state)), state, bind("127.0.0.1", options["port"]))
         running = asyncio.create_task(server.run())
         await stage.ready()

@@ -19,7 +19,7 @@ from bench.stage import Stage, perform
 from livewell import Livewell
 from livewell.refresh import task as refresher
 from livewell.refresh.store.storer import Storer
-from livewell.refresh.subscribe.subscriptions import Viewers
+from livewell.refresh.subscribe.subscriptions import Subscriptions
 
 _SAMPLE_SECONDS_MAX = 10.0
 _AT_ONCE = 20  # as many as a worker has slots
@@ -78,14 +78,14 @@ async def work(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
 async def watch(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     """Begin to watch a key that nobody knows, now and then; when it was asked for, when the subscription was answered, and when the value was seen."""
     subscribed: list[float] = []
-    asked_of = Viewers.subscribe
+    asked_of = Subscriptions.subscribe
 
     async def subscribe(*arguments: Any, **given: Any) -> Any:
         answer = await asked_of(*arguments, **given)
         subscribed.append(time.time())
         return answer
 
-    Viewers.subscribe = subscribe  # type: ignore[method-assign] # the same call, and its end is noted
+    Subscriptions.subscribe = subscribe  # type: ignore[method-assign] # the same call, and its end is noted
     samples = []
     async with Livewell(settings(dsn)) as app:
         for key in symbols(options["symbols"]):

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from livewell.server.app import create_app, guarded
 from livewell.server.auth.api_keys import NewKey
 from livewell.server.pools import Addresses
-from livewell.server.process import State
+from livewell.server.process import ServerProcess
 from livewell.server.serve import HttpServer, address_of, bind
 from livewell.settings import Settings
 
@@ -54,7 +54,7 @@ def addresses(dsn: str, made: dict[str, tuple[str, str]]) -> Addresses:
 class Web:
     """A server under test. `client` has no key; `as_key` gives one that has."""
 
-    def __init__(self, dsn: str, state: State, transport: httpx2.AsyncBaseTransport | None, base: str) -> None:
+    def __init__(self, dsn: str, state: ServerProcess, transport: httpx2.AsyncBaseTransport | None, base: str) -> None:
         self.dsn = dsn
         self.state = state
         self.base = base
@@ -115,7 +115,7 @@ class Web:
 @asynccontextmanager
 async def in_process(dsn: str, made: dict[str, tuple[str, str]], settings: Settings) -> AsyncIterator[Web]:
     """Without a socket: requests go straight into the application. An answer is complete before it is seen, so not for streams."""
-    async with State(addresses(dsn, made), settings) as state:
+    async with ServerProcess(addresses(dsn, made), settings) as state:
         application = guarded(create_app(state))
         web = Web(dsn, state, httpx2.ASGITransport(app=application, raise_app_exceptions=False), BASE)
         web.application = application
@@ -128,7 +128,7 @@ async def in_process(dsn: str, made: dict[str, tuple[str, str]], settings: Setti
 @asynccontextmanager
 async def listening(dsn: str, made: dict[str, tuple[str, str]], settings: Settings) -> AsyncIterator[Web]:
     """With a socket, for streams and for what only shows on the wire."""
-    async with State(addresses(dsn, made), settings) as state:
+    async with ServerProcess(addresses(dsn, made), settings) as state:
         bound = bind("127.0.0.1", 0)
         guard = guarded(create_app(state))
         server = HttpServer(guard, state, bound)

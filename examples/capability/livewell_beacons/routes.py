@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from livewell.server.answers.json_answer import Answer
+from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.depends import Operator, TheState
 
 router = APIRouter(prefix="/v1", tags=["beacons"])
@@ -20,7 +20,7 @@ Every = Annotated[float, Query(gt=0, le=31_536_000, description="Seconds until i
 async def beacons(state: TheState, caller: Operator) -> Any:  # noqa: ARG001 - the scope is the point
     """Every beacon by name."""
     [(found,)] = await state.pools.operate.call("SELECT livewell.state_beacons()")
-    return Answer({"items": found["beacons"]})
+    return JsonAnswer({"items": found["beacons"]})
 
 
 @router.put("/beacons/{name}", status_code=204)

@@ -9,12 +9,12 @@ from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
 from livewell.server.answers import problems
-from livewell.server.answers.json_answer import Answer
+from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.answers.problems import ProblemDocument
-from livewell.server.gate.gate import Guard
+from livewell.server.gate.gate import Gate
 from livewell.server.gate.unknown_parameters import known_only
 from livewell.server.pages import nothing_here, page_router
-from livewell.server.process import State
+from livewell.server.process import ServerProcess
 from livewell.server.routes import routers
 from livewell.version import VERSION
 
@@ -33,7 +33,7 @@ _PROBLEMS = {
 }
 
 
-def create_app(state: State) -> FastAPI:
+def create_app(state: ServerProcess) -> FastAPI:
     """The application without its guard, for whoever adds to it; serve guarded(app)."""
     app = FastAPI(
         title="Livewell",
@@ -42,7 +42,7 @@ def create_app(state: State) -> FastAPI:
         openapi_url="/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
-        default_response_class=Answer,
+        default_response_class=JsonAnswer,
         redirect_slashes=False,
         dependencies=[Depends(known_only)],
         responses={status: {"description": text, "model": ProblemDocument} for status, text in _PROBLEMS.items()},
@@ -59,7 +59,7 @@ def create_app(state: State) -> FastAPI:
 
 def guarded(app: FastAPI) -> ASGIApp:
     """What a server runs."""
-    return Guard(app, app.state.server)
+    return Gate(app, app.state.server)
 
 
 def _honest(document: dict[str, Any]) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from fastapi import Depends, Request
 from livewell.db.acts import act_as
 from livewell.server.answers.problems import not_allowed
 from livewell.server.auth.caller import Caller
-from livewell.server.process import State
+from livewell.server.process import ServerProcess
 
 
-async def state_of(request: Request) -> State:
+async def state_of(request: Request) -> ServerProcess:
     """Of the server that answers."""
-    state: State = request.app.state.server
+    state: ServerProcess = request.app.state.server
     return state
 
 
@@ -45,7 +45,7 @@ def require(scope: str) -> Callable[[Request], Awaitable[Caller]]:
     return check
 
 
-TheState = Annotated[State, Depends(state_of)]
+TheState = Annotated[ServerProcess, Depends(state_of)]
 Anybody = Annotated[Caller, Depends(caller_of)]  # whatever their scopes
 Viewer = Annotated[Caller, Depends(require("view"))]
 Subscriber = Annotated[Caller, Depends(require("subscribe"))]

@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from livewell.capability import Page, capabilities
 from livewell.db import embedded
-from livewell.server.answers.json_answer import Answer
+from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.answers.problems import not_found
 from livewell.server.depends import TheState
 from livewell.settings import Settings
@@ -122,11 +122,11 @@ async def login(request: Request) -> Response:
 
 
 @router.get("/login/how")
-async def how_to_log_in(request: Request, state: TheState) -> Answer:
+async def how_to_log_in(request: Request, state: TheState) -> JsonAnswer:
     """The command that prints a link for this server, but for its address; and how long a login lasts."""
     settings = state.settings
     command = _command(settings) if _is_here(request) else _COMMAND
-    return Answer({"command": command, "login_seconds": settings.login_seconds}, headers={"Cache-Control": _NEVER})
+    return JsonAnswer({"command": command, "login_seconds": settings.login_seconds}, headers={"Cache-Control": _NEVER})
 
 
 def _command(settings: Settings) -> str:
@@ -151,9 +151,9 @@ def nothing_here(_: Request) -> Response:
 
 
 @router.get("/pages.json")
-async def page_list() -> Answer:
+async def page_list() -> JsonAnswer:
     """The pages of capabilities: where each is, its word in the navigation, the question it answers."""
-    return Answer(
+    return JsonAnswer(
         {"pages": [{"path": one.path, "nav": one.nav, "title": one.title} for one in offered_pages()]},
         headers={"Cache-Control": _ASK_FIRST},
     )

@@ -12,14 +12,14 @@ from typing import Self
 from livewell.db import Presence
 from livewell.db.nudge import Nudger
 from livewell.queue.progress import JobProgress
-from livewell.refresh.push.streamed_sessions import Sessions
+from livewell.refresh.push.streamed_sessions import StreamedSessions
 from livewell.refresh.read.reads import Reads
 from livewell.server.answers.problems import too_many
 from livewell.server.auth.api_keys import Keys
 from livewell.server.auth.caller import Auth
 from livewell.server.auth.web_tokens import Tokens
-from livewell.server.bounds.client_rates import Buckets, Kind
-from livewell.server.bounds.waiting_reads import Waits
+from livewell.server.bounds.client_rates import ClientRates, Kind
+from livewell.server.bounds.waiting_reads import WaitingReads
 from livewell.server.connection.refusals import Refusals
 from livewell.server.late_schedules import Lateness
 from livewell.server.pools import Addresses, Pools
@@ -28,7 +28,7 @@ from livewell.settings import Settings
 from livewell.telemetry import measures
 
 
-class State:
+class ServerProcess:
     """Pools, keys, limits, streams. `async with State(addresses, settings) as state:`.
 
     Routes make what they need besides from a pool, whose role bounds what they may do.
@@ -37,10 +37,10 @@ class State:
     def __init__(self, where: Addresses, settings: Settings) -> None:
         self.settings = settings
         self.pools = Pools.of(where, settings)
-        self.buckets = Buckets.from_settings(settings)
+        self.buckets = ClientRates.from_settings(settings)
         self.refusals = Refusals()
         self.auth = Auth(Keys(self.pools.api, cache_seconds=settings.key_cache_seconds), Tokens(settings.jwt))
-        self.waits = Waits(max(1, settings.requests_max // 2))
+        self.waits = WaitingReads(max(1, settings.requests_max // 2))
         self.stopping = asyncio.Event()
         self.presence = Presence(self.pools.hub)
         self.streams = Streams(settings, self.auth, self.stopping, self.presence)
@@ -48,14 +48,14 @@ class State:
         self.lateness = Lateness(self.pools.hub)
         self._nudger: Nudger | None = None
         self._reads: Reads | None = None
-        self._sessions: Sessions | None = None
+        self._sessions: StreamedSessions | None = None
 
     async def open(self) -> Self:
         """Connect."""
         await self.pools.open()
         self._nudger = Nudger(self.pools.api)
         self._reads = Reads(self.pools.api, self._nudger, follow=self.pools.hub)
-        self._sessions = Sessions(self.pools.hub, self._reads.hub)
+        self._sessions = StreamedSessions(self.pools.hub, self._reads.hub)
         self._reads.hub.start()
         self.presence.start()
         measures.started()
@@ -102,7 +102,7 @@ class State:
         return self._reads
 
     @property
-    def sessions(self) -> Sessions:
+    def sessions(self) -> StreamedSessions:
         """What the sessions that are streamed to from here look at, as livewell_hub."""
         assert self._sessions is not None  # noqa: S101 - see above
         return self._sessions

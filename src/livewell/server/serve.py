@@ -22,7 +22,7 @@ from livewell.errors import ConfigurationError, LivewellError
 from livewell.server.connection.limits import Bounds, Connections
 from livewell.server.connection.network import Proxies
 from livewell.server.connection.protocol import Protocol
-from livewell.server.process import State
+from livewell.server.process import ServerProcess
 from livewell.telemetry import measures
 
 _GRACE_SECONDS = 5
@@ -61,7 +61,7 @@ class _Uvicorn(uvicorn.Server):
 class HttpServer:
     """Serves one application on one socket."""
 
-    def __init__(self, app: ASGIApp, state: State, bound: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, state: ServerProcess, bound: socket.socket) -> None:
         self._state = state
         self._socket = bound
         proxies = list(state.settings.proxies)

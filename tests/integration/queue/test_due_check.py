@@ -18,7 +18,7 @@ from livewell.db import Database
 from livewell.db.nudge import Nudger
 from livewell.db.scratch import TestClock
 from livewell.refresh.due.check import DueCheck
-from livewell.refresh.subscribe.subscriptions import UnknownSession, Viewers
+from livewell.refresh.subscribe.subscriptions import Subscriptions, UnknownSession
 from livewell.schedule.cron import next_slot
 from livewell.schedule.scheduler import Scheduler
 from livewell.testing.proxy import TcpProxy
@@ -72,7 +72,7 @@ async def test_a_subscription_becomes_a_job_without_waiting_for_the_next_turn(
     """The nudge wakes the due check; polling would take ten seconds here."""
     async with opened(livewell_settings) as (database, nudger):
         check = DueCheck(database, nudger, holder="test", poll_seconds=10)
-        viewers = Viewers(database, nudger)
+        viewers = Subscriptions(database, nudger)
         async with running(check):
             await until(lambda: check.counts["turns"])
             session = await viewers.open("ann")
@@ -109,7 +109,7 @@ async def test_what_nobody_wants_any_more_is_ended(
 async def test_viewers_in_python_give_typed_answers(rows: RefreshSession, livewell_settings: Settings) -> None:
     """Unknown sessions are a value; keys that do not fit their pattern are answered so, in their place."""
     async with opened(livewell_settings) as (database, nudger):
-        viewers = Viewers(database, nudger)
+        viewers = Subscriptions(database, nudger)
         session = await viewers.open("ann")
         assert isinstance(session, uuid.UUID)
 

@@ -20,13 +20,13 @@ from livewell.refresh.elapsed import clock
 from livewell.refresh.nudges import CHANGED
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.hub import Hub
-from livewell.refresh.push.key_state import Key, Shown
+from livewell.refresh.push.key_state import KeyState, Pair
 from tests.support.store_sql import StoreSession
 
 AAPL, MSFT = ("quote", "AAPL"), ("quote", "MSFT")
 
 
-def value_of(shown: Shown) -> Any:
+def value_of(shown: KeyState) -> Any:
     return None if shown.text is None else orjson.loads(shown.text)
 
 
@@ -50,9 +50,9 @@ class Stage:
             while self.hub.scans < until:  # noqa: ASYNC110 - a counter has no event
                 await asyncio.sleep(0.005)
 
-    async def prices(self, follower: Follower, wanted: dict[str, float | None], seconds: float = 10) -> list[Shown]:
+    async def prices(self, follower: Follower, wanted: dict[str, float | None], seconds: float = 10) -> list[KeyState]:
         """Take until every key has this price; all that came on the way."""
-        seen: list[Shown] = []
+        seen: list[KeyState] = []
         has: dict[str, float | None] = {}
         async with asyncio.timeout(seconds):
             while any(has.get(key, -1) != price for key, price in wanted.items()):
@@ -235,7 +235,7 @@ async def test_a_verdict_turns_by_time_alone(livewell_settings: Settings) -> Non
         stage.session.rows("UPDATE livewell.data_type SET ttl = interval '1.5 seconds'")
         stage.store("AAPL", 1)
         follower = stage.hub.follow([AAPL])
-        seen: list[Shown] = []
+        seen: list[KeyState] = []
         async with asyncio.timeout(5):
             while not seen or seen[-1].verdict != "stale":
                 seen += await follower.take()
@@ -378,7 +378,7 @@ async def test_the_heap_of_turning_verdicts_stays_small(stage: Stage) -> None:
     """A hundred stores of one key leave one entry that counts, and few others."""
     follower = stage.hub.follow([AAPL])
     await stage.prices(follower, {"AAPL": None})
-    place: Key = AAPL
+    place: Pair = AAPL
     for _ in range(5000):
         stage.hub._turn(place, 60.0)
     stage.store("AAPL", 1)
@@ -446,7 +446,7 @@ async def test_an_answer_that_was_held_up_is_not_the_fresher_for_it(stage: Stage
     [shown] = await stage.prices(stage.hub.follow([AAPL]), {"AAPL": 1})
     row = ("fresh", None, None, None, 1, 1, None, None, "{}", shown.stale_at, 60.0, 0.0)
 
-    held = Shown(AAPL, row, asked_at=clock() - 61)
+    held = KeyState(AAPL, row, asked_at=clock() - 61)
 
     assert (held.now().verdict, shown.now().verdict) == ("stale", "fresh")
     assert orjson.loads(held.now().document())["fresh_for_seconds"] is None

@@ -12,7 +12,7 @@ import pytest
 
 from livewell import Settings
 from livewell.refresh.nudges import SESSIONS
-from livewell.refresh.push.streamed_sessions import Sessions, Viewing
+from livewell.refresh.push.streamed_sessions import StreamedSession, StreamedSessions
 from livewell.shares import Client
 from livewell.testing.processes import eventually_async
 from tests.integration.refresh.test_push import Gate, Stage, staged
@@ -21,14 +21,14 @@ from tests.integration.refresh.test_push import Gate, Stage, staged
 @dataclass(frozen=True, slots=True)
 class Server:
     stage: Stage
-    sessions: Sessions
+    sessions: StreamedSessions
 
     def opened(self, *keys: str, user: str = "ann") -> uuid.UUID:
         session = self.stage.session.open(user)
         self.stage.session.subscribe(session, *keys, user=user)
         return uuid.UUID(session)
 
-    async def follows(self, viewing: Viewing, *keys: str) -> None:
+    async def follows(self, viewing: StreamedSession, *keys: str) -> None:
         async def so() -> bool:
             return {key for _, key in viewing.follower.keys} == set(keys)
 
@@ -38,7 +38,7 @@ class Server:
 @pytest.fixture
 async def server(livewell_settings: Settings) -> AsyncIterator[Server]:
     async with staged(livewell_settings, poll_seconds=0.3) as stage:
-        sessions = Sessions(stage.database, stage.hub)
+        sessions = StreamedSessions(stage.database, stage.hub)
         yield Server(stage, sessions)
         await sessions.stop()
 
@@ -81,7 +81,7 @@ async def test_a_capped_key_of_a_type_that_was_taken_away_is_not_followed_when_t
     Seen failing: what was capped stayed so, and was followed with the room that the forbidden keys left.
     """
     async with staged(livewell_settings, poll_seconds=3600, client_keys_max=1) as stage:
-        server = Server(stage, Sessions(stage.database, stage.hub))
+        server = Server(stage, StreamedSessions(stage.database, stage.hub))
         viewing = await server.sessions.open(server.opened("AAPL", "MSFT"), "ann", client=Client("ann"))
         assert viewing is not None
         assert (len(viewing.follower.keys), len(viewing.capped)) == (1, 1)
@@ -111,7 +111,7 @@ async def test_a_change_through_another_server_is_found_at_the_poll_interval(ser
 async def test_a_nudge_and_a_touch_are_faster_than_the_poll_interval(livewell_settings: Settings) -> None:
     """An hour would pass otherwise."""
     async with staged(livewell_settings, poll_seconds=3600) as stage:
-        server = Server(stage, Sessions(stage.database, stage.hub))
+        server = Server(stage, StreamedSessions(stage.database, stage.hub))
         session = server.opened("AAPL")
         viewing = await server.sessions.open(session, "ann")
         assert viewing is not None
@@ -144,7 +144,7 @@ async def test_a_change_while_it_is_opened_is_not_missed(livewell_settings: Sett
     Broken once: with the session made known only after it was read, the touch was dropped.
     """
     async with staged(livewell_settings, poll_seconds=3600) as stage:
-        server = Server(stage, Sessions(stage.database, stage.hub))
+        server = Server(stage, StreamedSessions(stage.database, stage.hub))
         heard = asyncio.Event()
         stage.hub.hear(lambda _: heard.set())
         await server.sessions.open(server.opened("IBM"), "ann")

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 
 from livewell.refresh.plan.report import make_plan
-from livewell.refresh.subscribe.subscriptions import Viewers
+from livewell.refresh.subscribe.subscriptions import Subscriptions
 from livewell.refresh.why import why_key
 from tests.support.market import Market
 
@@ -22,7 +22,7 @@ async def why_is(market: Market, key: str, reason: str) -> None:
 
 async def test_the_answer_follows_the_life_of_a_key(market: Market) -> None:
     """Never asked, no worker, fresh; and a key that the upstream does not know."""
-    viewers = Viewers(market.app.database, market.app.nudger)
+    viewers = Subscriptions(market.app.database, market.app.nudger)
     session = await viewers.open()
     assert isinstance(session, uuid.UUID)
     await why_is(market, "AAPL", "never_asked")
@@ -35,7 +35,7 @@ async def test_the_answer_follows_the_life_of_a_key(market: Market) -> None:
 
 async def test_the_plan_counts_what_was_measured(market: Market) -> None:
     """Ten watched quotes of a minute need ten calls a minute, of as many bytes as came."""
-    viewers = Viewers(market.app.database, market.app.nudger)
+    viewers = Subscriptions(market.app.database, market.app.nudger)
     session = await viewers.open()
     assert isinstance(session, uuid.UUID)
     keys = market.symbols(10)

@@ -21,7 +21,7 @@ from starlette.datastructures import Headers
 
 from livewell.server.answers.problems import Problem
 from livewell.server.auth.caller import cookie_of
-from livewell.server.bounds.request_slots import Places
+from livewell.server.bounds.request_slots import RequestSlots
 from livewell.server.connection.limits import Bounds, Connections, Standing
 from livewell.server.connection.network import Proxies, network
 from livewell.server.connection.refusals import Kind, Refusals
@@ -480,7 +480,7 @@ def test_whoever_leaves_is_forgotten() -> None:
 
 def test_a_share_is_less_than_the_whole() -> None:
     """X10: one client at its share leaves the rest to others, and is told that it is its own."""
-    places = Places("requests", 8, 4)
+    places = RequestSlots("requests", 8, 4)
     with places.take("greedy", 4):
         with pytest.raises(Problem) as own, places.take("greedy"):
             pass

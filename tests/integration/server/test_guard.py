@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from livewell.server.bounds.client_rates import Buckets
+from livewell.server.bounds.client_rates import ClientRates
 from livewell.settings import Settings
 from tests.support.http import BASE, Web
 
@@ -361,7 +361,7 @@ async def test_without_a_database_it_is_busy(web: Web) -> None:
 def test_a_bucket_is_full_at_first_and_fills_with_time() -> None:
     """Twice the rate at once, then the rate."""
     now = 0.0
-    buckets = Buckets({"session": 30, "read": 10, "other": 20}, clock=lambda: now)
+    buckets = ClientRates({"session": 30, "read": 10, "other": 20}, clock=lambda: now)
 
     burst = [buckets.take("ann", "read") for _ in range(21)]
     assert burst[:20] == [0.0] * 20
@@ -374,7 +374,7 @@ def test_a_bucket_is_full_at_first_and_fills_with_time() -> None:
 
 def test_the_buckets_are_bounded() -> None:
     """A million made-up clients are no way to fill the memory."""
-    buckets = Buckets({"session": 1, "read": 1, "other": 1}, clients_max=10)
+    buckets = ClientRates({"session": 1, "read": 1, "other": 1}, clients_max=10)
     for number in range(1000):
         buckets.take(str(number), "other")
 
@@ -423,7 +423,7 @@ class TestLimited:
     async def test_a_large_body_costs_more_than_a_small_one_and_is_refused_unread(self, web: Web) -> None:
         """One more for every kilobyte, up to a full bucket: it passes once, and then only after as long as that takes to fill (F-F9)."""
         client = web.as_key()
-        web.state.buckets = Buckets({"session": 1, "read": 1, "other": 1})
+        web.state.buckets = ClientRates({"session": 1, "read": 1, "other": 1})
         large = b'{"subscriptions": [' + b" " * 2000
         path = f"/v1/sessions/{uuid.uuid4()}/subscriptions"
 
@@ -439,7 +439,7 @@ class TestLimited:
 
     async def test_one_whose_requests_wait_holds_up_nobody_else(self, web: Web) -> None:
         """Twenty requests of one client wait for a lock, the pool has six connections: another client is answered meanwhile (F-F9)."""
-        web.state.buckets = Buckets({"session": 1000, "read": 1000, "other": 1000})
+        web.state.buckets = ClientRates({"session": 1000, "read": 1000, "other": 1000})
         stuck, other = web.as_key(), web.as_key()
         session = (await stuck.post("/v1/sessions")).json()["session"]
         with psycopg.connect(web.dsn) as holder:

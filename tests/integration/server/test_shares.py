@@ -11,7 +11,7 @@ import pytest
 
 from livewell.server.answers.problems import Problem
 from livewell.server.auth.caller import Caller
-from livewell.server.bounds.waiting_reads import Waits
+from livewell.server.bounds.waiting_reads import WaitingReads
 from livewell.server.connection.network import network
 from livewell.settings import Settings
 from livewell.shares import Client
@@ -220,7 +220,7 @@ async def test_addresses_of_one_network_are_one_client(
 
 def test_waits_of_many_clients_leave_some() -> None:
     """X10. Ten clients used to take all places; now others may wait, and strangers never take what is a user's. Seen failing on 0.6.0: the eleventh client waited 0 s."""
-    waits = Waits(100)
+    waits = WaitingReads(100)
     strangers = [Client(f"public:k@10.0.0.{n}", stranger=True) for n in range(30)]
     with ExitStack() as stack:
         taken = [sum(stack.enter_context(waits.take(one, 5.0)) > 0 for _ in range(20)) for one in strangers]

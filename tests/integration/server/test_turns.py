@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from livewell.server.streams.loop_turns import Turns
+from livewell.server.streams.loop_turns import LoopTurns
 
 
 async def test_so_many_go_on_in_each_round_in_the_order_of_asking() -> None:
     """Twenty ask at once, three may in a round; somebody who needs no turn is served in between."""
-    turns, done = Turns(3), list[int]()
+    turns, done = LoopTurns(3), list[int]()
 
     async def work(number: int) -> None:
         await turns.take()
@@ -29,7 +29,7 @@ async def test_so_many_go_on_in_each_round_in_the_order_of_asking() -> None:
 
 async def test_who_gives_up_takes_nobodys_turn() -> None:
     """And a turn that nobody waits for costs nothing."""
-    turns = Turns(1)
+    turns = LoopTurns(1)
     await turns.take()
     waiting = [asyncio.create_task(turns.take()) for _ in range(5)]
     await asyncio.sleep(0)

@@ -108,10 +108,10 @@ async def serving(ready: Serving) -> AsyncIterator[Callable[[], None]]:
     import asyncio  # noqa: PLC0415 - heavy
 
     from livewell.server.app import create_app, guarded  # noqa: PLC0415 - heavy
-    from livewell.server.process import State  # noqa: PLC0415 - heavy
+    from livewell.server.process import ServerProcess  # noqa: PLC0415 - heavy
     from livewell.server.serve import HttpServer  # noqa: PLC0415 - heavy
 
-    async with State(ready.where, ready.settings) as state:
+    async with ServerProcess(ready.where, ready.settings) as state:
         server = HttpServer(guarded(create_app(state)), state, ready.bound)
         settle_memory()
         running = asyncio.create_task(server.run(), name="http")

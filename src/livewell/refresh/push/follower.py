@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from livewell.refresh.push.key_state import Key, Shown
+from livewell.refresh.push.key_state import KeyState, Pair
 from livewell.shares import Client
 
 
@@ -15,31 +15,31 @@ class Follower:
 
     def __init__(self, client: Client | None = None) -> None:
         self.client = client  # whose share its keys count for; None: this process itself
-        self.keys: set[Key] = set()
-        self.awaited: set[Key] = set()  # nothing was told of these yet
-        self.has: dict[Key, int] = {}  # for whoever passes values on: the version of each that was passed on
+        self.keys: set[Pair] = set()
+        self.awaited: set[Pair] = set()  # nothing was told of these yet
+        self.has: dict[Pair, int] = {}  # for whoever passes values on: the version of each that was passed on
         self.wake = asyncio.Event()
-        self._latest: dict[Key, Shown] = {}
+        self._latest: dict[Pair, KeyState] = {}
 
     @property
     def waiting(self) -> int:
         """How many keys have something new that was not taken."""
         return len(self._latest)
 
-    def tell(self, shown: Shown) -> None:
+    def tell(self, shown: KeyState) -> None:
         """A newer state takes the place of one that was not taken yet."""
         place = shown.place
         self._latest[place] = shown
         self.awaited.discard(place)
         self.wake.set()
 
-    def begin(self, states: list[Shown]) -> None:
+    def begin(self, states: list[KeyState]) -> None:
         """What is known of keys that are followed from now on."""
         self._latest.update((shown.place, shown) for shown in states)
         if states:
             self.wake.set()
 
-    def forget(self, place: Key) -> None:
+    def forget(self, place: Pair) -> None:
         """Not followed any more: what was not taken is not given."""
         self._latest.pop(place, None)
         self.has.pop(place, None)
@@ -50,13 +50,13 @@ class Follower:
         for part in (self.keys, self.awaited, self.has, self._latest):
             part.clear()
 
-    def pop(self) -> Shown | None:
+    def pop(self) -> KeyState | None:
         """What has waited longest, as it is by now; None when nothing waits. For whoever is slower than the changes."""
         if not self._latest:
             return None
         return self._latest.pop(next(iter(self._latest)))
 
-    async def take(self) -> list[Shown]:
+    async def take(self) -> list[KeyState]:
         """Wait for something new, and take all of it."""
         await self.wake.wait()
         self.wake.clear()

@@ -39,8 +39,8 @@ from livewell.refresh.elapsed import clock
 from livewell.refresh.nudges import CHANGED
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.key_shares import KeyShares
-from livewell.refresh.push.key_state import GRACE_SECONDS, Key, Shown, missing
-from livewell.refresh.push.state_cache import Known
+from livewell.refresh.push.key_state import GRACE_SECONDS, KeyState, Pair, missing
+from livewell.refresh.push.state_cache import StateCache
 from livewell.shares import Client
 
 log = structlog.get_logger("livewell.hub")
@@ -67,15 +67,15 @@ class Hub:
         self._nudger = nudger
         self._settings = database.settings
         self._back_seconds = database.settings.call_timeout_seconds + 1  # no store takes longer
-        self._followers: dict[Key, set[Follower]] = {}
-        self._places: dict[Key, Key] = {}  # each once, however many follow it: a tenth of what a stream needs
+        self._followers: dict[Pair, set[Follower]] = {}
+        self._places: dict[Pair, Pair] = {}  # each once, however many follow it: a tenth of what a stream needs
         self._shares = KeyShares(database.settings.watched_keys_max, database.settings.client_keys_max)
-        self._known = Known(database.settings.watched_bytes_max)
-        self._wanted: set[Key] = set()  # changed: to be read in the next pass
-        self._new: dict[Key, None] = {}  # followed, and nothing is known of them yet; in the order they came
-        self._comparing: list[Key] = []  # of a comparison that is under way
-        self._turns: dict[Key, float] = {}  # when the verdict changes by itself, monotonic
-        self._heap: list[tuple[float, Key]] = []  # the same, by time; entries that differ from _turns are void
+        self._known = StateCache(database.settings.watched_bytes_max)
+        self._wanted: set[Pair] = set()  # changed: to be read in the next pass
+        self._new: dict[Pair, None] = {}  # followed, and nothing is known of them yet; in the order they came
+        self._comparing: list[Pair] = []  # of a comparison that is under way
+        self._turns: dict[Pair, float] = {}  # when the verdict changes by itself, monotonic
+        self._heap: list[tuple[float, Pair]] = []  # the same, by time; entries that differ from _turns are void
         self._cursor: datetime | None = None  # on the database's clock
         self._looked_at = self._compared_at = 0.0  # monotonic: the last full look back, the last comparison
         self._passed_at = 0.0
@@ -99,7 +99,7 @@ class Hub:
         """Whether this client may follow another key."""
         return self._shares.room(client, len(self._followers))
 
-    def follow(self, keys: Iterable[Key], *, read: bool = True, client: Client | None = None) -> Follower:
+    def follow(self, keys: Iterable[Pair], *, read: bool = True, client: Client | None = None) -> Follower:
         """Begin to follow all of these, or raise. With read the current state of each key comes first; without, whoever asks for it otherwise does so after this, and misses nothing."""
         follower = Follower(client)
         left = self.extend(follower, keys, read=read)
@@ -110,7 +110,7 @@ class Hub:
             )
         return follower
 
-    def extend(self, follower: Follower, keys: Iterable[Key], *, read: bool = True) -> Sequence[Key]:
+    def extend(self, follower: Follower, keys: Iterable[Pair], *, read: bool = True) -> Sequence[Pair]:
         """Follow these keys too, in this order; answers those that do not fit into the client's share, or into this process."""
         # The very objects that are known here: whatever looks one up below finds it without comparing texts.
         asked = [self._places.get(place, place) for place in dict.fromkeys(keys) if place not in follower.keys]
@@ -134,7 +134,7 @@ class Hub:
             self._show(follower, new)
         return left
 
-    def _show(self, follower: Follower, places: Sequence[Key]) -> None:
+    def _show(self, follower: Follower, places: Sequence[Pair]) -> None:
         """What others have been told, now; anything newer, and what nobody here knows yet, comes with the next pass."""
         known = [(place, self._known.get(place)) for place in places]
         follower.begin([shown.now() for _, shown in known if shown is not None and shown.has_value])
@@ -144,7 +144,7 @@ class Hub:
             self._new.update(dict.fromkeys(unknown))
             self._wake.set()
 
-    def reduce(self, follower: Follower, keys: Iterable[Key]) -> None:
+    def reduce(self, follower: Follower, keys: Iterable[Pair]) -> None:
         """Follow these keys no longer."""
         gone = [place for place in keys if place in follower.keys]
         for place in gone:
@@ -163,7 +163,7 @@ class Hub:
         if follower.client is not None:
             self._shares.leave(follower.client, keys)
 
-    def _leave(self, place: Key, follower: Follower) -> None:
+    def _leave(self, place: Pair, follower: Follower) -> None:
         followers = self._followers.get(place)
         if followers is None:
             return
@@ -304,7 +304,7 @@ class Hub:
             after = (last_at, types[-1], keys[-1])
         return False
 
-    async def _read(self, places: list[Key], *, anyway: set[Key]) -> None:
+    async def _read(self, places: list[Pair], *, anyway: set[Pair]) -> None:
         """Tell what differs from what is known. Of some we want to hear anyway: a verdict whose time has come says when it turns next, and whoever is new has been told nothing."""
         waiting = iter([place for place in places if place in self._followers])
         while page := list(islice(waiting, _PAGE)):
@@ -326,7 +326,7 @@ class Hub:
                 before = known.pop((kind, key))
                 place = self._places.get((kind, key))
                 if place is not None:  # somebody follows it still
-                    shown = Shown(place, row, asked_at=asked_at, before=before)
+                    shown = KeyState(place, row, asked_at=asked_at, before=before)
                     self._turn(place, shown.turns_seconds)
                     self._tell(shown)
             for place, before in known.items():
@@ -336,7 +336,7 @@ class Hub:
             self._heap = [(at, place) for place, at in self._turns.items()]
             heapq.heapify(self._heap)
 
-    def _tell(self, shown: Shown) -> None:
+    def _tell(self, shown: KeyState) -> None:
         place, known = shown.place, self._known.get(shown.place)
         same = shown.same(known)
         if known is None or not same or not known.has_value:
@@ -348,7 +348,7 @@ class Hub:
 
     # -- verdicts that turn by time alone ----------------------------------------------------------------------------
 
-    def _turn(self, place: Key, seconds: float | None) -> None:
+    def _turn(self, place: Pair, seconds: float | None) -> None:
         self._turns.pop(place, None)
         if seconds is not None:
             at = time.monotonic() + seconds + _TURN_SECONDS
@@ -363,7 +363,7 @@ class Hub:
             if known is not None and (shown := known.now()) is not known:
                 self._tell(shown)
 
-    def _due(self, now: float) -> set[Key]:
+    def _due(self, now: float) -> set[Pair]:
         due = set()
         while self._heap and self._heap[0][0] <= now:
             at, place = heapq.heappop(self._heap)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence, Sized
 from typing import Protocol
 
-from livewell.refresh.push.key_state import Key
+from livewell.refresh.push.key_state import Pair
 from livewell.shares import Client, share
 
 
-class Followed(Container[Key], Sized, Protocol):
+class Followed(Container[Pair], Sized, Protocol):
     """All keys that are followed."""
 
 
@@ -22,7 +22,7 @@ class KeyShares:
     def __init__(self, keys_max: int, client_max: int) -> None:
         self._keys_max = keys_max
         self._most = client_max
-        self._keys: dict[Client, dict[Key, int]] = {}  # how many of its followers follow each
+        self._keys: dict[Client, dict[Pair, int]] = {}  # how many of its followers follow each
 
     def room(self, client: Client | None, used: int) -> bool:
         """Whether the client may follow another key, if so many are followed."""
@@ -31,8 +31,8 @@ class KeyShares:
         return len(self._keys.get(client, ())) < share(self._most, used, self._keys_max, stranger=client.stranger)
 
     def fit(
-        self, client: Client | None, places: Sequence[Key], followed: Followed
-    ) -> tuple[Sequence[Key], Sequence[Key]]:
+        self, client: Client | None, places: Sequence[Pair], followed: Followed
+    ) -> tuple[Sequence[Pair], Sequence[Pair]]:
         """Those that fit, and those that do not; the first come first. Where all fit, which is the rule, each is looked at once or twice."""
         mine = self._keys.get(client, {}) if client is not None else {}
         used, has = len(followed), len(mine)
@@ -42,8 +42,8 @@ class KeyShares:
             client is None or has_then <= share(self._most, used_then, self._keys_max, stranger=client.stranger)
         ):
             return places, ()
-        fits: list[Key] = []
-        left: list[Key] = []
+        fits: list[Pair] = []
+        left: list[Pair] = []
         for place in places:
             more, another = place not in followed, client is not None and place not in mine
             most = share(self._most, used, self._keys_max, stranger=client.stranger) if client is not None else 0
@@ -54,7 +54,7 @@ class KeyShares:
             used, has = used + more, has + another
         return fits, left
 
-    def take(self, client: Client, places: Sequence[Key]) -> None:
+    def take(self, client: Client, places: Sequence[Pair]) -> None:
         """One more of its followers follows these."""
         mine = self._keys.get(client)
         if mine is None:  # its first stream: as a rule the only one
@@ -63,7 +63,7 @@ class KeyShares:
         for place in places:
             mine[place] = mine.get(place, 0) + 1
 
-    def leave(self, client: Client, places: Iterable[Key]) -> None:
+    def leave(self, client: Client, places: Iterable[Pair]) -> None:
         """One of its followers does not follow these any more."""
         mine = self._keys.get(client, {})
         for place in places:

@@ -18,14 +18,14 @@ import orjson
 from livewell.refresh.elapsed import clock
 from livewell.refresh.reading import HOLDING, Reading
 
-Key = tuple[str, str]  # type, key
+Pair = tuple[str, str]  # type, key
 Numbers = Literal["number", "string"]  # how the numbers of a value are written: as JSON numbers, or as texts
 
 # The database itself says when a verdict turns; only if it has said nothing for so long is it turned here.
 GRACE_SECONDS = 0.5
 
 
-class Shown:
+class KeyState:
     """Immutable but for its own serialisations, which are made when they are first asked for."""
 
     __slots__ = (
@@ -49,7 +49,7 @@ class Shown:
         "version",
     )
 
-    def __init__(self, place: Key, row: Sequence[Any], *, asked_at: float, before: Shown | None = None) -> None:
+    def __init__(self, place: Pair, row: Sequence[Any], *, asked_at: float, before: KeyState | None = None) -> None:
         """From (verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value as text, turns_at, turns_seconds, age_seconds), asked for at asked_at; an unchanged value was not sent again."""
         self.place = place
         self.type, self.key = place
@@ -75,7 +75,7 @@ class Shown:
         self._asked_at = asked_at
         self._made: dict[tuple[bool, Numbers], bytes] = {}
 
-    def same(self, other: Shown | None) -> bool:
+    def same(self, other: KeyState | None) -> bool:
         """Nothing that is shown differs."""
         return (
             other is not None
@@ -85,14 +85,14 @@ class Shown:
             and other.stale_at == self.stale_at
         )
 
-    def without_value(self) -> Shown:
+    def without_value(self) -> KeyState:
         """The same state, whose value would have to be read again."""
         light = self._copy(self.verdict)
         light.text = None
         light.has_value = False
         return light
 
-    def with_value(self, before: Shown | None) -> Shown:
+    def with_value(self, before: KeyState | None) -> KeyState:
         """The same state with the value of an earlier one, where its own was let go and nothing else was stored since."""
         if not self.has_value and before is not None and before.version == self.version:
             self.text, self.has_value = before.text, before.has_value
@@ -103,12 +103,12 @@ class Shown:
         """How long the verdict still holds; less than nothing when its time is over, None when time alone does not change it."""
         return None if self.stale_at is None else self.turns_seconds - (clock() - self._asked_at)
 
-    def now(self) -> Shown:
+    def now(self) -> KeyState:
         """What may be shown by now: stale, if the time of the verdict is over and the database has not said what it is instead."""
         left = self.left_seconds
         return self if left is None or left > -GRACE_SECONDS else self._copy("stale")
 
-    def _copy(self, verdict: str) -> Shown:
+    def _copy(self, verdict: str) -> KeyState:
         row = (
             verdict,
             self.source_at,
@@ -123,7 +123,7 @@ class Shown:
             self.turns_seconds,
             self._age_seconds,
         )
-        copy = Shown(self.place, row, asked_at=self._asked_at)
+        copy = KeyState(self.place, row, asked_at=self._asked_at)
         copy.has_value = self.has_value
         return copy
 
@@ -180,10 +180,10 @@ class Shown:
         return told
 
 
-def missing(place: Key) -> Shown:
+def missing(place: Pair) -> KeyState:
     """Of a key whose type is not in the registry (any more)."""
     row = ("missing", None, None, None, 0, 0, None, None, None, None, None, None)
-    return Shown(place, row, asked_at=clock())
+    return KeyState(place, row, asked_at=clock())
 
 
 def _written(text: str, numbers: Numbers) -> Any:

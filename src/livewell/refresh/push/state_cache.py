@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from livewell.refresh.push.key_state import Key, Shown
+from livewell.refresh.push.key_state import KeyState, Pair
 
 
-class Known:
+class StateCache:
     """States by key, and at most so many bytes of values."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._states: dict[Key, Shown] = {}
-        self._sizes: OrderedDict[Key, int] = OrderedDict()  # of the values that are kept, the one told last at the end
+        self._states: dict[Pair, KeyState] = {}
+        self._sizes: OrderedDict[Pair, int] = OrderedDict()  # of the values that are kept, the one told last at the end
         self.bytes = 0
 
-    def get(self, place: Key) -> Shown | None:
+    def get(self, place: Pair) -> KeyState | None:
         """The last state, with or without its value."""
         return self._states.get(place)
 
-    def keep(self, shown: Shown) -> None:
+    def keep(self, shown: KeyState) -> None:
         """This is its state now."""
         self._let_go(shown.place)
         self._states[shown.place] = shown
@@ -37,10 +37,10 @@ class Known:
             # Whoever was told and has not sent it yet has the state with its value still.
             self._states[oldest] = self._states[oldest].without_value()
 
-    def drop(self, place: Key) -> None:
+    def drop(self, place: Pair) -> None:
         """Nobody follows it any more."""
         self._let_go(place)
         self._states.pop(place, None)
 
-    def _let_go(self, place: Key) -> None:
+    def _let_go(self, place: Pair) -> None:
         self.bytes -= self._sizes.pop(place, 0)

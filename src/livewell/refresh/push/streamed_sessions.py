@@ -24,7 +24,7 @@ from livewell.loops import Waker
 from livewell.refresh.nudges import SESSIONS
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.hub import Hub
-from livewell.refresh.push.key_state import Key
+from livewell.refresh.push.key_state import Pair
 from livewell.shares import Client
 from livewell.telemetry.repeats import Repeats
 
@@ -43,7 +43,7 @@ _Row = tuple[uuid.UUID, int | None, list[str], list[str]]  # session, subs_versi
 Allowed = Callable[[str], bool]  # may this client see this type?
 
 
-class Viewing:
+class StreamedSession:
     """One client's session and the follower of its keys. `ended` is set when there is no such session any more; `capped` are the keys that do not fit into the client's share."""
 
     def __init__(self, session: uuid.UUID, user: str | None, follower: Follower, allowed: Allowed) -> None:
@@ -55,10 +55,10 @@ class Viewing:
         self.opening = True
         self.missed = False  # something may have changed while it was opening
         self.ended = False
-        self.capped: dict[Key, None] = {}  # in the order of the subscriptions; followed as soon as there is room
-        self.untold: dict[Key, None] = {}  # of these, what the client does not know yet
+        self.capped: dict[Pair, None] = {}  # in the order of the subscriptions; followed as soon as there is room
+        self.untold: dict[Pair, None] = {}  # of these, what the client does not know yet
 
-    def cap(self, keys: Sequence[Key]) -> None:
+    def cap(self, keys: Sequence[Pair]) -> None:
         """These do not fit, and no others; whoever waits on the follower looks."""
         before, self.capped = self.capped, dict.fromkeys(keys)
         self.untold = {key: None for key in self.capped if key not in before or key in self.untold}
@@ -71,15 +71,15 @@ class Viewing:
         self.follower.wake.set()
 
 
-class Sessions:
+class StreamedSessions:
     """The sessions that are streamed to from this process."""
 
     def __init__(self, database: Database, hub: Hub) -> None:
         self._database = database
         self._hub = hub
         self._settings = database.settings
-        self._viewings: dict[uuid.UUID, set[Viewing]] = {}
-        self._capped: set[Viewing] = set()  # that have keys which do not fit
+        self._viewings: dict[uuid.UUID, set[StreamedSession]] = {}
+        self._capped: set[StreamedSession] = set()  # that have keys which do not fit
         self._touched: set[uuid.UUID] = set()
         self._all_due = False
         self._wake = Waker()
@@ -102,9 +102,9 @@ class Sessions:
         allowed: Allowed = lambda _: True,
         *,
         client: Client | None = None,
-    ) -> Viewing | None:
+    ) -> StreamedSession | None:
         """Follow what a session is subscribed to, as far as it fits into the client's share; None when there is no such session, or it is somebody else's."""
-        viewing = Viewing(session, user, Follower(client), allowed)
+        viewing = StreamedSession(session, user, Follower(client), allowed)
         # Known before it is read: a change from here on is touched or nudged, and it is read again afterwards.
         self._viewings.setdefault(session, set()).add(viewing)
         try:
@@ -122,7 +122,7 @@ class Sessions:
         self._start()
         return viewing
 
-    def close(self, viewing: Viewing) -> None:
+    def close(self, viewing: StreamedSession) -> None:
         """Nobody looks any more."""
         self._hub.unfollow(viewing.follower)
         self._capped.discard(viewing)
@@ -137,7 +137,7 @@ class Sessions:
             self._touched.add(session)
             self._wake.set()
 
-    def allow(self, viewing: Viewing, allowed: Allowed) -> None:
+    def allow(self, viewing: StreamedSession, allowed: Allowed) -> None:
         """Its client may see other types than before: what it follows is looked at anew."""
         viewing.allowed = allowed
         self._hub.reduce(viewing.follower, [place for place in viewing.follower.keys if not allowed(place[0])])
@@ -246,11 +246,11 @@ class Sessions:
         versions = {viewing.version for viewing in self._viewings.get(session, ())}
         return versions.pop() if len(versions) == 1 else -1
 
-    def _follow(self, viewing: Viewing, version: int, types: list[str], keys: list[str]) -> None:
+    def _follow(self, viewing: StreamedSession, version: int, types: list[str], keys: list[str]) -> None:
         """A thousand keys take 3 ms of everybody's time, and took 6 when each was asked for its right."""
         if version <= viewing.version:
             return  # read before what is known by now
-        wanted: dict[Key, None] = dict.fromkeys(zip(types, keys, strict=True))
+        wanted: dict[Pair, None] = dict.fromkeys(zip(types, keys, strict=True))
         forbidden = {kind for kind in set(types) if not viewing.allowed(kind)}
         if forbidden:
             wanted = {place: None for place in wanted if place[0] not in forbidden}
@@ -259,7 +259,7 @@ class Sessions:
         viewing.version = version
         viewing.follower.wake.set()
 
-    def _extend(self, viewing: Viewing, wanted: Iterable[Key]) -> None:
+    def _extend(self, viewing: StreamedSession, wanted: Iterable[Pair]) -> None:
         """What does not fit is capped: the client is told, and nothing that is followed already suffers for it (H6)."""
         left = self._hub.extend(viewing.follower, wanted)
         viewing.cap(left)

@@ -27,11 +27,11 @@ from livewell.refresh.nudges import DUE
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.hub import READ as _READ
 from livewell.refresh.push.hub import Hub
-from livewell.refresh.push.key_state import Shown
+from livewell.refresh.push.key_state import KeyState
 from livewell.refresh.read.decode import decode
 from livewell.refresh.reading import Reading
 from livewell.refresh.registry.registry import Registry
-from livewell.refresh.subscribe.subscriptions import UnknownSession, Viewers
+from livewell.refresh.subscribe.subscriptions import Subscriptions, UnknownSession
 from livewell.shares import Client
 
 log = structlog.get_logger("livewell.watch")
@@ -49,7 +49,7 @@ _SUBSCRIBE_KEYS_MAX = 1000
 class Read:
     """A state as it may be shown by now, and what became of the demand for a better one (see livewell.read_through)."""
 
-    shown: Shown
+    shown: KeyState
     demand: str
     throttled: str | None = None  # why it cannot be refreshed now, and from when on it is worth asking again
     retry_at: datetime | None = None
@@ -75,7 +75,7 @@ class Reads:
         self._nudger = nudger
         self._settings = database.settings
         self._registry = Registry(database.call)
-        self._viewers = Viewers(database, nudger)
+        self._viewers = Subscriptions(database, nudger)
         self.hub = Hub(self._follow, nudger)
         self._warn_at = 0.0
         self._columns: dict[str, Mapping[str, str]] = {}  # of each type: the types of its columns
@@ -153,7 +153,7 @@ class Reads:
             self._nudger.nudge(queue)
         elif demand == "due":
             self._nudger.nudge(DUE)
-        return Read(Shown((kind, key), row, asked_at=asked_at), demand, throttled, retry_at, retry_seconds)
+        return Read(KeyState((kind, key), row, asked_at=asked_at), demand, throttled, retry_at, retry_seconds)
 
     async def _read_alone(self, kind: str, key: str) -> Read:
         """What there is, with its true verdict, where a demand cannot be written down: a full disk is no reason to show nothing."""
@@ -164,9 +164,9 @@ class Reads:
         rows = await self._follow.call(_READ, ([kind], [key], [-1], [None], [-1]))
         if not rows:
             raise UnknownType(f'type "{kind[:60]}" is not in the registry; see: livewell types list')
-        return Read(Shown((kind, key), rows[0][2:], asked_at=asked_at), "unwritable")
+        return Read(KeyState((kind, key), rows[0][2:], asked_at=asked_at), "unwritable")
 
-    async def _reading(self, shown: Shown) -> Reading:
+    async def _reading(self, shown: KeyState) -> Reading:
         """As Python has it: the types of the columns say which numbers are Decimal. The registry is asked again only when a value has a column that is not known here."""
         if shown.text is None:
             return shown.reading(None)
@@ -204,7 +204,7 @@ class Reads:
         try:
             await self._subscribe(viewer)
             beating = asyncio.create_task(self._beat(viewer), name="viewer-heartbeat")
-            latest: dict[str, Shown] = {}
+            latest: dict[str, KeyState] = {}
             while True:
                 for shown in await follower.take():
                     latest[shown.key] = shown.now().with_value(latest.get(shown.key))
@@ -247,7 +247,7 @@ class Reads:
             log.warning("could not say goodbye; the session counts for five more minutes", error=str(error))
 
 
-async def _changed(follower: Follower, shown: Shown, give_up: float) -> Shown:
+async def _changed(follower: Follower, shown: KeyState, give_up: float) -> KeyState:
     """The first state after this one, or the latest when the time is over, with the verdict that it has by then."""
     asked = shown.status_version
     try:

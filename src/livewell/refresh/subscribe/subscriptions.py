@@ -28,7 +28,7 @@ FROM livewell.subscribe(%s, %s, %s::text[], %s::text[], %s, %s)
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class Subscription:
     """What became of one pair, and how fresh it is. `wanted`: it is stale and may be asked for now."""
 
     data_type: str
@@ -49,7 +49,7 @@ class UnknownSession:
     """No such session, or somebody else's: open a new one."""
 
 
-class Viewers:
+class Subscriptions:
     """The subscription functions on one database."""
 
     def __init__(self, database: Database, nudger: Nudger) -> None:
@@ -86,14 +86,14 @@ class Viewers:
         *,
         subscriptions_max: int | None = None,
         cold_max: int | None = None,
-    ) -> list[Watched] | UnknownSession:
+    ) -> list[Subscription] | UnknownSession:
         """Watch (type, key) pairs, at most 1,000 in a call; answers for each distinct pair, in the order given. cold_max: keys nobody knew that a stranger may bring up in a minute."""
         types, keys = [one for one, _ in pairs], [key for _, key in pairs]
         most = self._database.settings.subscriptions_max if subscriptions_max is None else subscriptions_max
         rows = await self._database.call(_SUBSCRIBE, (session, user, types, keys, most, cold_max))
         if rows and rows[0][2] == "unknown_session":
             return UnknownSession()
-        watched = [Watched(*row) for row in rows]
+        watched = [Subscription(*row) for row in rows]
         if any(one.wanted for one in watched):
             self._nudger.nudge(DUE)
         return watched

@@ -26,7 +26,7 @@ After = Annotated[
 ]
 
 
-class Answer(JSONResponse):
+class JsonAnswer(JSONResponse):
     """A JSON answer."""
 
     def render(self, content: Any) -> bytes:

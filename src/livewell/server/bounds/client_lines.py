@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Lines:
+class ClientLines:
     """Of one server. Who may stand in a line has taken a place in the room before, so lines are bounded."""
 
     def __init__(self, at_once: int) -> None:

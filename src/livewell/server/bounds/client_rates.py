@@ -23,7 +23,7 @@ BURST_SECONDS = 2.0  # of the rate: so many at once
 _PAGE_TIMES = 5  # a page is a dozen files, and many people may share one address
 
 
-class Buckets:
+class ClientRates:
     """For all clients of one process."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Buckets:
         self._levels: OrderedDict[tuple[str, Kind], tuple[float, float]] = OrderedDict()  # client → tokens, when
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Buckets:
+    def from_settings(cls, settings: Settings) -> ClientRates:
         """With the configured rates."""
         return cls(
             {

@@ -15,7 +15,7 @@ from livewell.server.answers.problems import busy, too_many
 from livewell.shares import share
 
 
-class Places:
+class RequestSlots:
     """Of one server; what names the thing, in the plural."""
 
     def __init__(self, what: str, places: int, client_max: int) -> None:

@@ -11,7 +11,7 @@ from livewell.shares import Client, share
 CLIENT_WAITS_MAX = 10
 
 
-class Waits:
+class WaitingReads:
     """Of one server."""
 
     def __init__(self, waits_max: int) -> None:

@@ -22,13 +22,13 @@ from livewell.errors import LivewellError
 from livewell.host import host_name
 from livewell.server.answers.problems import Problem, busy, too_many
 from livewell.server.auth.caller import Caller
-from livewell.server.bounds.client_lines import Lines
+from livewell.server.bounds.client_lines import ClientLines
 from livewell.server.bounds.client_rates import Kind
-from livewell.server.bounds.request_slots import Places
+from livewell.server.bounds.request_slots import RequestSlots
 from livewell.server.connection.network import network
 from livewell.server.connection.protocol import connection_of, know
 from livewell.server.connection.refusals import Kind as Refusal
-from livewell.server.process import State
+from livewell.server.process import ServerProcess
 from livewell.telemetry.measures import REQUEST_SECONDS, REQUESTS
 
 API = "/v1/"
@@ -56,22 +56,22 @@ _REFUSALS: dict[int, Refusal] = {
 }
 
 
-class Guard:
+class Gate:
     """The gate of one server."""
 
-    def __init__(self, app: ASGIApp, state: State) -> None:
+    def __init__(self, app: ASGIApp, state: ServerProcess) -> None:
         self._app = app
         self._state = state
         self._settings = state.settings
         self._hosts = frozenset({*_LOCAL, *state.settings.hosts})
         self._origins = frozenset(state.settings.origins)
-        self._strangers = Places("logins under way", _STRANGERS_MAX, _STRANGERS_MAX // 20)
-        self._suspects = Lines(1)  # addresses whose logins fail too often: one look-up at a time for each
-        self._bodies = Places("bytes of bodies", _BODIES_BYTES_MAX, _BODIES_BYTES_MAX // 8)
-        self._requests = Places("requests", state.settings.requests_max, max(4, state.settings.requests_max // 4))
-        self._lines = Lines(max(1, state.settings.pool_size_max // 3))
-        self._own_heavy = Lines(1)
-        self._heavy = Lines(max(1, state.settings.pool_size_max // 10))
+        self._strangers = RequestSlots("logins under way", _STRANGERS_MAX, _STRANGERS_MAX // 20)
+        self._suspects = ClientLines(1)  # addresses whose logins fail too often: one look-up at a time for each
+        self._bodies = RequestSlots("bytes of bodies", _BODIES_BYTES_MAX, _BODIES_BYTES_MAX // 8)
+        self._requests = RequestSlots("requests", state.settings.requests_max, max(4, state.settings.requests_max // 4))
+        self._lines = ClientLines(max(1, state.settings.pool_size_max // 3))
+        self._own_heavy = ClientLines(1)
+        self._heavy = ClientLines(max(1, state.settings.pool_size_max // 10))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 
 from livewell.alerts.admin import AlertAdmin
-from livewell.server.answers.json_answer import After, Answer, Limit, page
+from livewell.server.answers.json_answer import After, JsonAnswer, Limit, page
 from livewell.server.depends import Operator, TheState
 from livewell.server.routes.jobs import id_place
 from livewell.server.routes.types import Page
@@ -28,10 +28,10 @@ async def alerts(
 ) -> Any:
     """Alerts by number: those that are fired or cooling, or those of one state."""
     rows = await AlertAdmin(state.pools.operate).alerts(state=only, after=id_place(after), limit=limit)
-    return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
+    return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
 @router.get("/alerts/{id}", response_model=dict[str, Any])
 async def alert(state: TheState, caller: Operator, id: AlertId) -> Any:  # noqa: A002, ARG001 - as everywhere; the scope is the point
     """One alert, with its latest firings and every attempt to tell somebody."""
-    return Answer(await AlertAdmin(state.pools.operate).alert(id))
+    return JsonAnswer(await AlertAdmin(state.pools.operate).alert(id))

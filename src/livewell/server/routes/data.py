@@ -19,13 +19,13 @@ from livewell.refresh.read.reads import Read
 from livewell.refresh.reading import THROTTLED
 from livewell.refresh.why import NOTHING, WhyKey, why_key
 from livewell.server.answers.invalid import not_allowed_as
-from livewell.server.answers.json_answer import Answer, TypeKey, TypeName
+from livewell.server.answers.json_answer import JsonAnswer, TypeKey, TypeName
 from livewell.server.answers.problems import Problem, not_found, too_many
 from livewell.server.answers.reading import Numbers, ReadingDocument, Verdict, answer, demanded
 from livewell.server.auth.caller import Caller
 from livewell.server.auth.share_owner import client_of
 from livewell.server.depends import Subscriber, TheState, Viewer
-from livewell.server.process import State
+from livewell.server.process import ServerProcess
 from livewell.server.routes.types import check_name
 
 router = APIRouter(prefix="/v1", tags=["data"])
@@ -92,7 +92,7 @@ async def why(state: TheState, caller: Viewer, type: TypeName, key: TypeKey) -> 
     found = await why_key(state.pools.operate, type, key)
     if found.reason in NOTHING:
         raise not_found()
-    return Answer(_told(found, operator=caller.may("operate")))
+    return JsonAnswer(_told(found, operator=caller.may("operate")))
 
 
 @router.get("/data/{type}/{key:path}", response_model=ReadThrough)
@@ -125,7 +125,7 @@ async def refresh(state: TheState, caller: Subscriber, type: TypeName, key: Type
     found = await read_through(state, caller, type, key, age=0.0, wait=0.0)
     if found.demand == "throttled":
         raise throttled(found)
-    return Answer(demanded(found), 202)
+    return JsonAnswer(demanded(found), 202)
 
 
 def _told(found: WhyKey, *, operator: bool) -> dict[str, Any]:
@@ -136,7 +136,9 @@ def _told(found: WhyKey, *, operator: bool) -> dict[str, Any]:
     return {**shown, "words": found.operator_words if operator else found.words}
 
 
-async def read_through(state: State, caller: Caller, kind: str, key: str, *, age: float | None, wait: float) -> Read:
+async def read_through(
+    state: ServerProcess, caller: Caller, kind: str, key: str, *, age: float | None, wait: float
+) -> Read:
     """Read for this caller; unknown keys count for their budget."""
     if not caller.may_read(kind) or not kind.isidentifier() or not kind.isascii():
         raise not_found()

@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from livewell.model import Cancelled
 from livewell.queue.admin import QueueAdmin
-from livewell.server.answers.json_answer import After, Answer, JobId, Limit, number_after, page
+from livewell.server.answers.json_answer import After, JobId, JsonAnswer, Limit, number_after, page
 from livewell.server.answers.problems import Problem, not_found
 from livewell.server.depends import Operator, TheState
-from livewell.server.process import State
+from livewell.server.process import ServerProcess
 from livewell.server.routes.types import Page, cursor_place
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
@@ -75,7 +75,7 @@ async def queues(state: TheState, caller: Operator, limit: Limit = 50, after: Af
     """Queues with counts, workers and pace, by name."""
     begin = cursor_place(after)
     rows = [row for row in await _queues(state).queues() if row["name"] > begin][:limit]
-    return Answer(page(rows, limit, rows[-1]["name"] if rows else None))
+    return JsonAnswer(page(rows, limit, rows[-1]["name"] if rows else None))
 
 
 @router.post("/queues/{name}/pause", status_code=204)
@@ -102,13 +102,13 @@ async def jobs(
 ) -> Any:
     """Live jobs by id, without their payloads."""
     rows = await _queues(state).jobs(queue=queue, state=only, after=id_place(after), limit=limit)
-    return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
+    return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
 @router.get("/jobs/{id}", response_model=Record)
 async def job(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A002, ARG001 - as everywhere; the scope is the point
     """One job with its payload."""
-    return Answer(await _queues(state).job(id))
+    return JsonAnswer(await _queues(state).job(id))
 
 
 @router.get("/jobs/{id}/why", response_model=WhyDocument)
@@ -117,7 +117,7 @@ async def why(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A00
     found = await _queues(state).why(id)
     if found.reason == "unknown":
         raise not_found()
-    return Answer({"reason": found.reason, "words": found.words})
+    return JsonAnswer({"reason": found.reason, "words": found.words})
 
 
 @router.post("/jobs/{id}/cancel", response_model=CancelDocument)
@@ -126,13 +126,13 @@ async def cancel(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: 
     answer = await _queues(state).cancel(id)
     if answer is Cancelled.UNKNOWN:
         raise not_found()
-    return Answer({"answer": answer.value})
+    return JsonAnswer({"answer": answer.value})
 
 
 @router.post("/jobs/{id}/retry", response_model=RetryDocument)
 async def retry(state: TheState, caller: Operator, id: JobId) -> Any:  # noqa: A002, ARG001 - see above
     """Run a delayed job now, or give a dead letter another life."""
-    return Answer({"retried": await _queues(state).retry(id)})
+    return JsonAnswer({"retried": await _queues(state).retry(id)})
 
 
 @router.get("/dead", response_model=Page)
@@ -147,7 +147,7 @@ async def dead(
 ) -> Any:
     """Dead letters by id."""
     rows = await _queues(state).dead(queue=queue, task=task, after=id_place(after), limit=limit)
-    return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
+    return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
 @router.post("/dead/redrive", response_model=Redriven)
@@ -156,7 +156,7 @@ async def redrive(state: TheState, caller: Operator, body: Redrive) -> Any:  # n
     if body.ids is None and body.queue is None and body.task is None and not body.all:
         raise Problem(400, "Which ones?", word="invalid", field="body", allowed='ids, queue or task, or "all": true')
     redriven, kept = await _queues(state).redrive(body.ids, queue=body.queue, task=body.task)
-    return Answer({"redriven": redriven, "kept": kept})
+    return JsonAnswer({"redriven": redriven, "kept": kept})
 
 
 async def _pause(state: TheState, name: str, *, paused: bool) -> Response:
@@ -180,5 +180,5 @@ def id_place(after: str | None) -> int:
         ) from None
 
 
-def _queues(state: State) -> QueueAdmin:
+def _queues(state: ServerProcess) -> QueueAdmin:
     return QueueAdmin(state.pools.operate, state.nudger)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from livewell.operations.mend import Closed, Mender, Probed, Resumed, Taken
 from livewell.refresh.nudges import DUE
-from livewell.server.answers.json_answer import After, Answer, Limit, page
+from livewell.server.answers.json_answer import After, JsonAnswer, Limit, page
 from livewell.server.answers.problems import not_found
 from livewell.server.depends import Operator, TheState
 from livewell.server.routes.jobs import id_place
@@ -65,7 +65,7 @@ async def resume(state: TheState, caller: Operator, name: Name) -> Any:  # noqa:
     """End the silence that it asked for, and a pause."""
     answer = await Mender(state.pools.operate).resume(_checked(name))
     state.nudger.nudge(DUE)
-    return Answer({"answer": answer})
+    return JsonAnswer({"answer": answer})
 
 
 @router.post("/upstreams/{name}/probe", response_model=ProbedDocument)
@@ -73,7 +73,7 @@ async def probe(state: TheState, caller: Operator, name: Name, body: OneCredenti
     """Let one call try now whether it is back."""
     answer = await Mender(state.pools.operate).probe(_checked(name), credential=body.credential if body else None)
     state.nudger.nudge(DUE)
-    return Answer({"answer": answer})
+    return JsonAnswer({"answer": answer})
 
 
 @router.post("/upstreams/{name}/close", response_model=ClosedDocument)
@@ -81,19 +81,19 @@ async def close(state: TheState, caller: Operator, name: Name, body: OneCredenti
     """Close its breaker: all calls are allowed again."""
     answer = await Mender(state.pools.operate).close(_checked(name), credential=body.credential if body else None)
     state.nudger.nudge(DUE)
-    return Answer({"answer": answer})
+    return JsonAnswer({"answer": answer})
 
 
 @router.get("/singletons", response_model=Page)
 async def singletons(state: TheState, caller: Operator) -> Any:  # noqa: ARG001 - the scope is the point
     """Who holds which singleton, by name; all of them, there are few."""
-    return Answer({"items": await Mender(state.pools.operate).singletons(), "next": None})
+    return JsonAnswer({"items": await Mender(state.pools.operate).singletons(), "next": None})
 
 
 @router.post("/singletons/{name}/take", response_model=TakenDocument)
 async def take(state: TheState, caller: Operator, name: Name, body: Take | None = None) -> Any:  # noqa: ARG001 - the scope is the point
     """End the term of a dead holder, so that another can begin."""
-    return Answer(
+    return JsonAnswer(
         {"answer": await Mender(state.pools.operate).take(_checked(name), force=body.force if body else False)}
     )
 
@@ -102,7 +102,7 @@ async def take(state: TheState, caller: Operator, name: Name, body: Take | None 
 async def audit(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
     """What operators did, the newest first."""
     rows = await Mender(state.pools.operate).audit(before=id_place(after), limit=limit)
-    return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
+    return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
 def _checked(name: str) -> str:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from livewell.operations import metrics
 from livewell.operations.state import read_state
-from livewell.server.answers.json_answer import Answer
+from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.depends import Operator, TheState
 
 router = APIRouter(prefix="/v1", tags=["operations"])
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1", tags=["operations"])
 @router.get("/system/state", response_model=dict[str, Any])
 async def system_state(state: TheState, caller: Operator) -> Any:  # noqa: ARG001 - the scope is the point
     """What waits, runs and died, who works, how fresh everything is, what limits allow. Each part says how its figures came about: exact, or estimated from a sample and how old that is."""
-    return Answer(await read_state(state.pools.operate))
+    return JsonAnswer(await read_state(state.pools.operate))
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from livewell.refresh.plan.report import document, make_plan
-from livewell.server.answers.json_answer import Answer
+from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.depends import Operator, TheState
 
 router = APIRouter(prefix="/v1", tags=["types"])
@@ -29,4 +29,4 @@ class PlanDocument(BaseModel):
 @router.get("/plan", response_model=PlanDocument)
 async def plan(state: TheState, caller: Operator) -> Any:  # noqa: ARG001 - the scope is the point
     """Calls and bytes needed, the share that can be fresh, when the budget ends, and what to slow down."""
-    return Answer(document(await make_plan(state.pools.operate)))
+    return JsonAnswer(document(await make_plan(state.pools.operate)))

@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from livewell.errors import LivewellError
 from livewell.schedule.admin import ScheduleAdmin
-from livewell.server.answers.json_answer import After, Answer, Limit, page
+from livewell.server.answers.json_answer import After, JsonAnswer, Limit, page
 from livewell.server.answers.problems import not_found
 from livewell.server.depends import Operator, TheState
-from livewell.server.process import State
+from livewell.server.process import ServerProcess
 from livewell.server.routes.jobs import id_place
 from livewell.server.routes.types import Page, cursor_place
 
@@ -36,14 +36,14 @@ async def schedules(state: TheState, caller: Operator, limit: Limit = 50, after:
     """Every schedule and every loop by name: the latest run, the next slot, and whether it is late."""
     begin = cursor_place(after)
     rows = [row for row in await _schedules(state).schedules() if row["name"] > begin][:limit]
-    return Answer(page(rows, limit, rows[-1]["name"] if rows else None))
+    return JsonAnswer(page(rows, limit, rows[-1]["name"] if rows else None))
 
 
 @router.post("/schedules/{name}/run", response_model=Asked, status_code=202)
 async def run(state: TheState, caller: Operator, name: Name) -> Any:  # noqa: ARG001 - the scope is the point
     """Ask for a run now, beside the slots."""
     _check(name)
-    return Answer({"answer": await _schedules(state).ask(name)}, 202)
+    return JsonAnswer({"answer": await _schedules(state).ask(name)}, 202)
 
 
 @router.post("/schedules/{name}/pause", status_code=204)
@@ -66,7 +66,7 @@ async def resume(state: TheState, caller: Operator, name: Name) -> Response:  # 
 async def runs(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
     """Runs of all schedules, the newest first."""
     rows = await _schedules(state).runs(before=id_place(after), limit=limit)
-    return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
+    return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
 @router.get("/runs/{name}", response_model=Page)
@@ -80,20 +80,20 @@ async def history(
     """Runs of one schedule, the newest first; also of one that is gone."""
     _check(name)
     rows = await _schedules(state).runs(name, before=id_place(after), limit=limit)
-    return Answer(page(rows, limit, rows[-1]["id"] if rows else None))
+    return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
 
 
 @health.get("/health/schedules")
-async def late(state: TheState) -> Answer:
+async def late(state: TheState) -> JsonAnswer:
     """200 when everything that is due has run; 503 with the names of what is late. Without login: names and seconds, nothing else."""
     if state.stopping.is_set():
-        return Answer({"ok": False, "late": []}, 503)
+        return JsonAnswer({"ok": False, "late": []}, 503)
     try:
         found = await state.lateness.look()
     except LivewellError as error:
         log.warning("lateness is not known", error=str(error))
-        return Answer({"ok": False, "late": []}, 503)
-    return Answer({"ok": not found, "late": found}, 503 if found else 200, {"Cache-Control": "no-store"})
+        return JsonAnswer({"ok": False, "late": []}, 503)
+    return JsonAnswer({"ok": not found, "late": found}, 503 if found else 200, {"Cache-Control": "no-store"})
 
 
 def _check(name: str) -> None:
@@ -101,5 +101,5 @@ def _check(name: str) -> None:
         raise not_found()
 
 
-def _schedules(state: State) -> ScheduleAdmin:
+def _schedules(state: ServerProcess) -> ScheduleAdmin:
     return ScheduleAdmin(state.pools.operate, state.nudger)

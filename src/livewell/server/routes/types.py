@@ -10,11 +10,11 @@ from starlette.responses import Response
 
 from livewell.queue.admin import QueueAdmin
 from livewell.refresh.registry.admin import TypeAdmin
-from livewell.server.answers.json_answer import After, Answer, Limit, TypeKey, TypeName, page, place
+from livewell.server.answers.json_answer import After, JsonAnswer, Limit, TypeKey, TypeName, page, place
 from livewell.server.answers.problems import Problem, not_found
 from livewell.server.auth.caller import Caller
 from livewell.server.depends import Operator, TheState, Viewer
-from livewell.server.process import State
+from livewell.server.process import ServerProcess
 
 router = APIRouter(prefix="/v1", tags=["types"])
 
@@ -97,14 +97,14 @@ async def types(state: TheState, caller: Viewer, limit: Limit = 50, after: After
     """Every type that the caller may read, by name."""
     begin = cursor_place(after)
     rows = [row for row in await _registry(state).types() if row["name"] > begin and caller.may_read(row["name"])]
-    return Answer(page([_shown(row) for row in rows[:limit]], limit, rows[:limit][-1]["name"] if rows else None))
+    return JsonAnswer(page([_shown(row) for row in rows[:limit]], limit, rows[:limit][-1]["name"] if rows else None))
 
 
 @router.get("/types/{name}", response_model=dict[str, Any])
 async def type_of(state: TheState, caller: Viewer, name: TypeName) -> Any:
     """One type with its columns."""
     check_name(caller, name)
-    return Answer(_shown(await _registry(state).type(name)))
+    return JsonAnswer(_shown(await _registry(state).type(name)))
 
 
 @router.patch("/types/{name}", response_model=dict[str, Any])
@@ -116,7 +116,7 @@ async def change(state: TheState, caller: Operator, name: TypeName, body: Change
         await _types(state).change(name, ttl=body.ttl, strategy=body.strategy, cron=body.cron, zone=body.zone)
     if body.paused is not None:
         await _types(state).pause(name, paused=body.paused)
-    return Answer(_shown(await _registry(state).type(name)))
+    return JsonAnswer(_shown(await _registry(state).type(name)))
 
 
 @router.get("/types/{name}/universe", response_model=Page)
@@ -124,7 +124,7 @@ async def universe(state: TheState, caller: Viewer, name: TypeName, limit: Limit
     """The keys that a scheduled type walks through, in its order."""
     check_name(caller, name)
     rows = await _registry(state).universe(name, after=cursor_place(after), limit=limit)
-    return Answer(page(rows, limit, rows[-1]["key"] if rows else None))
+    return JsonAnswer(page(rows, limit, rows[-1]["key"] if rows else None))
 
 
 @router.put("/types/{name}/universe", response_model=Walked)
@@ -134,7 +134,7 @@ async def change_universe(state: TheState, caller: Operator, name: TypeName, bod
     await _registry(state).type(name)  # 404 before anything is changed
     added = await _types(state).add_universe(name, body.add)
     removed = await _types(state).deactivate_universe(name, body.remove)
-    return Answer({"added": added, "removed": removed})
+    return JsonAnswer({"added": added, "removed": removed})
 
 
 @router.get("/types/{name}/ttl", response_model=Page)
@@ -144,7 +144,7 @@ async def ttls(state: TheState, caller: Viewer, name: TypeName, limit: Limit = 5
     await _registry(state).type(name)  # 404, not an empty list
     rows = await _registry(state).ttls(name, after=(name, cursor_place(after)), limit=limit)
     items = [{"key": row["key"], "ttl_seconds": row["ttl_seconds"]} for row in rows]
-    return Answer(page(items, limit, rows[-1]["key"] if rows else None))
+    return JsonAnswer(page(items, limit, rows[-1]["key"] if rows else None))
 
 
 @router.get("/types/{name}/ttl/{key:path}", response_model=KeyTtl)
@@ -153,7 +153,7 @@ async def ttl(state: TheState, caller: Viewer, name: TypeName, key: TypeKey) -> 
     check_name(caller, name)
     if len(key.encode()) > 200 or "\x00" in key:
         raise not_found()
-    return Answer(await _registry(state).ttl(name, key))
+    return JsonAnswer(await _registry(state).ttl(name, key))
 
 
 @router.put("/types/{name}/ttl/{key:path}", response_model=KeyTtl)
@@ -163,7 +163,7 @@ async def set_ttl(state: TheState, caller: Operator, name: TypeName, key: TypeKe
     if "\x00" in key:
         raise not_found()
     span = await _types(state).set_ttl(name, key, body.ttl)
-    return Answer({"ttl_seconds": span, "own": True})
+    return JsonAnswer({"ttl_seconds": span, "own": True})
 
 
 @router.delete("/types/{name}/ttl/{key:path}", status_code=204)
@@ -183,7 +183,7 @@ async def upstreams(state: TheState, caller: Operator, limit: Limit = 50, after:
     rows = [row for row in await _types(state).upstreams() if row["name"] > begin][:limit]
     limiters = await QueueAdmin(state.pools.operate, state.nudger).limiters()
     items = [{**row, "limits": [one for one in limiters if one["name"] == row["name"]]} for row in rows]
-    return Answer(page(items, limit, rows[-1]["name"] if rows else None))
+    return JsonAnswer(page(items, limit, rows[-1]["name"] if rows else None))
 
 
 def check_name(caller: Caller, name: str) -> None:
@@ -213,11 +213,11 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
     return {name: known[name] for name in _SHOWN if name in known}
 
 
-def _registry(state: State) -> TypeAdmin:
+def _registry(state: ServerProcess) -> TypeAdmin:
     """To read, for viewers."""
     return TypeAdmin(state.pools.hub)
 
 
-def _types(state: State) -> TypeAdmin:
+def _types(state: ServerProcess) -> TypeAdmin:
     """To change, for operators."""
     return TypeAdmin(state.pools.operate)

@@ -12,15 +12,15 @@ from fastapi import APIRouter, Body, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from livewell.refresh.nudges import SESSIONS
-from livewell.refresh.subscribe.subscriptions import SESSIONS_MAX, UnknownSession, Viewers, Watched
-from livewell.server.answers.json_answer import Answer
+from livewell.refresh.subscribe.subscriptions import SESSIONS_MAX, Subscription, Subscriptions, UnknownSession
+from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.answers.problems import not_allowed, not_found, too_many
 from livewell.server.answers.reading import Numbers
 from livewell.server.auth.caller import Caller
 from livewell.server.auth.share_owner import client_of
 from livewell.server.depends import Subscriber, TheState
-from livewell.server.process import State
-from livewell.server.streams.session_source import Readings
+from livewell.server.process import ServerProcess
+from livewell.server.streams.session_source import SessionSource
 from livewell.server.streams.stream import Stream
 
 router = APIRouter(prefix="/v1", tags=["viewers"])
@@ -106,7 +106,7 @@ async def open_session(state: TheState, caller: Subscriber, body: Annotated[NewS
         raise too_many(_TOO_MANY[caller.user is None], seconds=60, word="sessions")
     if isinstance(opened, str):
         raise not_found()  # the id is somebody else's
-    return Answer({"session": str(opened), "heartbeat_seconds": HEARTBEAT_SECONDS}, 201)
+    return JsonAnswer({"session": str(opened), "heartbeat_seconds": HEARTBEAT_SECONDS}, 201)
 
 
 @router.put("/sessions/{session}", status_code=204, response_class=Response)
@@ -136,7 +136,7 @@ async def subscribe(state: TheState, caller: Subscriber, session: str, body: Pai
         raise not_found()
     _changed(state, found)
     answers = {(one.data_type, one.key): _answer(one) for one in watched}
-    return Answer({"subscriptions": [answers.get(pair) or _refused(caller, *pair) for pair in pairs]})
+    return JsonAnswer({"subscriptions": [answers.get(pair) or _refused(caller, *pair) for pair in pairs]})
 
 
 @router.delete("/sessions/{session}/subscriptions", response_model=Ended)
@@ -148,7 +148,7 @@ async def unsubscribe(state: TheState, caller: Subscriber, session: str, body: P
     if isinstance(ended, UnknownSession):
         raise not_found()
     _changed(state, found)
-    return Answer({"ended": ended})
+    return JsonAnswer({"ended": ended})
 
 
 @router.get("/sessions/{session}/stream", status_code=200, response_class=Stream, responses=_STREAM)
@@ -161,7 +161,7 @@ async def stream_session(state: TheState, caller: Subscriber, session: str, numb
     viewing = await state.sessions.open(found, _viewer(caller), caller.may_read, client=client_of(caller))
     if viewing is None:
         raise not_found()
-    return state.streams.start(caller, Readings(state.sessions, viewing, numbers), {"subscribe", "view"})
+    return state.streams.start(caller, SessionSource(state.sessions, viewing, numbers), {"subscribe", "view"})
 
 
 def _viewer(caller: Caller) -> str | None:
@@ -169,7 +169,7 @@ def _viewer(caller: Caller) -> str | None:
     return caller.user or caller.origin
 
 
-async def _sessions_max(state: State, caller: Caller) -> int:
+async def _sessions_max(state: ServerProcess, caller: Caller) -> int:
     """Of a user, or of a public key in all; the server remembers the key, so this asks nobody."""
     if caller.user is not None:
         return SESSIONS_MAX
@@ -192,18 +192,18 @@ def _sound(data_type: str, key: str) -> bool:
     return "\x00" not in data_type + key and (data_type + key).isprintable()
 
 
-def _cold_max(state: State, caller: Caller) -> int | None:
+def _cold_max(state: ServerProcess, caller: Caller) -> int | None:
     """Whoever operates the system may bring up as many keys as they like."""
     return None if caller.may("operate") else state.settings.cold_reads_max
 
 
-def _changed(state: State, session: uuid.UUID) -> None:
+def _changed(state: ServerProcess, session: uuid.UUID) -> None:
     """Its stream hears at once if it is ours, and by a nudge if another server has it."""
     state.sessions.touch(session)
     state.nudger.nudge(SESSIONS)
 
 
-def _answer(one: Watched) -> dict[str, Any]:
+def _answer(one: Subscription) -> dict[str, Any]:
     return {
         "type": one.data_type,
         "key": one.key,
@@ -222,5 +222,5 @@ def _refused(caller: Caller, data_type: str, key: str) -> dict[str, Any]:
     return {"type": data_type, "key": key, "answer": answer, **times}
 
 
-def _viewers(state: State) -> Viewers:
-    return Viewers(state.pools.api, state.nudger)
+def _viewers(state: ServerProcess) -> Subscriptions:
+    return Subscriptions(state.pools.api, state.nudger)

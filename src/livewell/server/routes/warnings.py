@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from livewell.operations.warnings import Warnings
-from livewell.server.answers.json_answer import After, Answer, Limit, page
+from livewell.server.answers.json_answer import After, JsonAnswer, Limit, page
 from livewell.server.depends import Operator, TheState
 from livewell.server.routes.types import Page, cursor_place
 
@@ -29,4 +29,4 @@ async def warnings(
     """Tolerated failures by place and kind, with their rates and the latest example."""
     rows = await Warnings(state.pools.operate).page(hours=hours, data_type=of, after=cursor_place(after), limit=limit)
     items = [{name: value for name, value in row.items() if name != "cursor"} for row in rows]
-    return Answer(page(items, limit, rows[-1]["cursor"] if rows else None))
+    return JsonAnswer(page(items, limit, rows[-1]["cursor"] if rows else None))

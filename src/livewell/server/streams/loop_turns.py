@@ -14,7 +14,7 @@ from collections import deque
 PER_ROUND = 4
 
 
-class Turns:
+class LoopTurns:
     """Of one event loop."""
 
     def __init__(self, per_round: int = PER_ROUND) -> None:

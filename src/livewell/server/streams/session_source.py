@@ -11,8 +11,8 @@ import asyncio
 
 import orjson
 
-from livewell.refresh.push.key_state import Numbers, Shown
-from livewell.refresh.push.streamed_sessions import Sessions, Viewing
+from livewell.refresh.push.key_state import KeyState, Numbers
+from livewell.refresh.push.streamed_sessions import StreamedSession, StreamedSessions
 from livewell.server.auth.caller import Caller
 from livewell.server.streams.stream import CHUNK_BYTES, event
 from livewell.telemetry.measures import CAPPED
@@ -20,10 +20,10 @@ from livewell.telemetry.measures import CAPPED
 _MUCH = 20  # readings
 
 
-class Readings:
+class SessionSource:
     """The source of one session's stream."""
 
-    def __init__(self, sessions: Sessions, viewing: Viewing, numbers: Numbers = "number") -> None:
+    def __init__(self, sessions: StreamedSessions, viewing: StreamedSession, numbers: Numbers = "number") -> None:
         self._numbers: Numbers = numbers
         self._sessions = sessions
         self._viewing = viewing
@@ -67,7 +67,7 @@ class Readings:
         """Follow nothing any more."""
         self._sessions.close(self._viewing)
 
-    def _frame(self, shown: Shown) -> bytes:
+    def _frame(self, shown: KeyState) -> bytes:
         has, place = self._follower.has, shown.place
         new = has.get(place) != shown.version
         has[place] = shown.version

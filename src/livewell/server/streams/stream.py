@@ -31,7 +31,7 @@ from livewell.server.answers.problems import Problem, busy, too_many
 from livewell.server.auth.caller import Auth, Caller
 from livewell.server.auth.share_owner import client_of
 from livewell.server.connection.protocol import cut, narrow
-from livewell.server.streams.loop_turns import Turns
+from livewell.server.streams.loop_turns import LoopTurns
 from livewell.settings import Settings
 from livewell.shares import Client, share
 from livewell.telemetry.measures import PUSHES
@@ -86,7 +86,7 @@ class Streams:
         presence.on_change(self._wake)
         self._open: dict[str, Stream] = {}
         self._clients: Counter[Client] = Counter()
-        self.turns = Turns()
+        self.turns = LoopTurns()
         self._watching: asyncio.Task[None] | None = None
         self.opened = 0
         self.dropped = 0  # that took nothing

@@ -39,7 +39,7 @@ from livewell.errors import DatabaseError, DatabaseUnavailable, LivewellError
 from livewell.refresh.definition.document import read
 from livewell.refresh.definition.model import TypeDefinition
 from livewell.refresh.registry.apply import apply
-from livewell.refresh.subscribe.subscriptions import Viewers
+from livewell.refresh.subscribe.subscriptions import Subscriptions
 from livewell.settings import Settings
 
 _LOOK_SECONDS = 0.5
@@ -113,7 +113,7 @@ class Stage:
     async def play(self, seconds: float | None) -> Totals | None:
         """Let the viewers in, look every half second, and count at the end."""
         viewers = SimulatedViewers(
-            Viewers(self._app.database, self._app.nudger),
+            Subscriptions(self._app.database, self._app.nudger),
             self._scenario,
             self._symbols,
             rng=random.Random(self._seed),  # noqa: S311 - simulated people

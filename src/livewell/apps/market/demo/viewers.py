@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from livewell.apps.market.demo.scenario import Scenario
 from livewell.errors import LivewellError
-from livewell.refresh.subscribe.subscriptions import Pair, UnknownSession, Viewers
+from livewell.refresh.subscribe.subscriptions import Pair, Subscriptions, UnknownSession
 
 PAGES = ("news", "earnings", "end_of_day", "income_statement", "balance_sheet_statement", "cash_flow_statement")
 
@@ -44,7 +44,9 @@ class SimulatedViewers:
     something to see at once.
     """
 
-    def __init__(self, viewers: Viewers, scenario: Scenario, symbols: Sequence[str], *, rng: random.Random) -> None:
+    def __init__(
+        self, viewers: Subscriptions, scenario: Scenario, symbols: Sequence[str], *, rng: random.Random
+    ) -> None:
         self._viewers = viewers
         self._scenario = scenario
         self._symbols = list(symbols)
