@@ -23,7 +23,7 @@ def one_job(refresh: RefreshSession) -> tuple[object, ...]:
     return job
 
 
-@pytest.mark.parametrize("known", [{}, {"version": 1, "etag": "x"}, {"failures": 1, "missing": True}])
+@pytest.mark.parametrize("known", [{}, {"etag": "x"}, {"failures": 1, "missing": True}])
 def test_a_due_check_a_walk_and_a_reader_make_the_same_job(refresh: RefreshSession, known: dict[str, Any]) -> None:
     """Queue, keys, payload, attempts, and the size that was learnt instead of the one in the file."""
     refresh.rows("UPDATE livewell.data_type SET applied_at = applied_at - interval '1 day'")
