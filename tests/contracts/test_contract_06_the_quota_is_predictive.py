@@ -35,7 +35,10 @@ def test_what_runs_and_what_is_about_to_run_stays_below_the_buffer(queue: QueueS
 
 
 RESERVED = ("sum(j.reserved_units) AS units", "0 AS units")
-BUFFERED = ("v_units := ARRAY[v_c.units, v_c.background_units];", "v_units := ARRAY[1000000, 1000000]; v_most := 100;")
+BUFFERED = (
+    "v_room.units := v_c.units; v_room.background_units := v_c.background_units;",
+    "v_room.units := 1000000; v_room.background_units := 1000000; v_most := 100;",
+)
 
 
 @pytest.mark.parametrize("broken", [RESERVED, BUFFERED], ids=["reservations", "buffer"])
@@ -44,7 +47,7 @@ def test_without_either_it_overshoots(queue: QueueSession, queue_dsn: str, broke
     changes = [broken]
     if broken is BUFFERED:
         changes.append(RESERVED)
-    with variant(queue_dsn, "claim_limited", *changes):
+    with variant(queue_dsn, "measure_room", *changes):
         assert most_taken(queue) > BUDGET * STOP
 
 

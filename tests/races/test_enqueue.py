@@ -147,7 +147,7 @@ async def holder_ends_between_insert_and_look(queue: QueueSession, queue_dsn: st
 
 async def test_a_key_that_was_freed_just_now_is_called_vanished(queue: QueueSession, queue_dsn: str) -> None:
     """Nothing was inserted, and the answer says so: ask once more."""
-    with variant(queue_dsn, "enqueue_jobs", LOOK):
+    with variant(queue_dsn, "answer_jobs", LOOK):
         seen = await holder_ends_between_insert_and_look(queue, queue_dsn, ENQUEUE)
 
     assert "vanished" in [row[1] for outcome in seen for row in outcome.answer("enqueue")]
@@ -155,7 +155,7 @@ async def test_a_key_that_was_freed_just_now_is_called_vanished(queue: QueueSess
 
 async def test_a_repeated_call_is_not_told_known_when_the_key_vanished(queue: QueueSession, queue_dsn: str) -> None:
     """Known means accepted before: live, finished or dead under this very id. It was once said of jobs that never existed."""
-    with variant(queue_dsn, "enqueue_jobs", LOOK):
+    with variant(queue_dsn, "answer_jobs", LOOK):
         seen = await holder_ends_between_insert_and_look(queue, queue_dsn, AGAIN)
 
     assert "vanished" in [row[1] for outcome in seen for row in outcome.answer("enqueue")]

@@ -26,13 +26,17 @@ BEFORE_WRITING: Change = (
     "v_fence := nextval('livewell.fence_seq');",
     f"PERFORM pg_advisory_xact_lock_shared({GATE}); v_fence := nextval('livewell.fence_seq');",
 )
-QUEUE_LOCK = "SELECT * INTO v_queue FROM livewell.queue q WHERE q.name = p_queue FOR NO KEY UPDATE;"
+QUEUE_LOCK = "SELECT * INTO locked_queue FROM livewell.queue q WHERE q.name = p_queue FOR NO KEY UPDATE;"
 COUNTED_WITH_THE_LOCK: Change = (
     QUEUE_LOCK,
-    "SELECT (SELECT count(*) FROM livewell.job j WHERE j.queue = p_queue AND j.credential IS NOT NULL) INTO v_most FROM livewell.queue q WHERE q.name = p_queue FOR NO KEY UPDATE; SELECT * INTO v_queue FROM livewell.queue q WHERE q.name = p_queue;",
+    (
+        "PERFORM set_config('livewell.counted', (SELECT count(*) FROM livewell.job j WHERE j.queue = p_queue AND "
+        "j.credential IS NOT NULL)::text, true) FROM livewell.queue q WHERE q.name = p_queue FOR NO KEY UPDATE; "
+        "SELECT * INTO locked_queue FROM livewell.queue q WHERE q.name = p_queue;"
+    ),
 )
 NO_QUEUE_LOCK: Change = (QUEUE_LOCK, QUEUE_LOCK.replace(" FOR NO KEY UPDATE", ""))
-LIMITER_LOCK = "WHERE l.name = v_queue.limiter FOR NO KEY UPDATE;"
+LIMITER_LOCK = "WHERE l.name = locked_queue.limiter FOR NO KEY UPDATE;"
 NO_LIMITER_LOCK: Change = (LIMITER_LOCK, LIMITER_LOCK.replace(" FOR NO KEY UPDATE", ""))
 
 
@@ -64,19 +68,20 @@ async def test_two_claimers_at_once_keep_a_limit_of_three(queue: QueueSession, q
     assert await two_claimers(queue, queue_dsn, **{limit: 3}) == []
 
 
-BROKEN_COUNTS: dict[str, tuple[Change, ...]] = {
+COUNTED = "current_setting('livewell.counted')::integer"
+BROKEN_COUNTS: dict[str, tuple[str, Change]] = {
     "group_limit": (
-        COUNTED_WITH_THE_LOCK,
+        "pick_limited",
         (
-            "livewell.group_has_room(p_queue, v_queue.group_limit, v_running, v_limiter.per_key, v_j.group_key, v_taken)",
-            "(v_most + cardinality(v_taken) < v_queue.group_limit)",
+            "livewell.group_has_room(p_queue.name, p_queue.group_limit, p_room.running, p_limiter.per_key, v_j.group_key, v_taken)",
+            f"({COUNTED} + cardinality(v_taken) < p_queue.group_limit)",
         ),
     ),
     "concurrency": (
-        COUNTED_WITH_THE_LOCK,
+        "measure_room",
         (
-            "(SELECT count(*) FROM livewell.job j WHERE j.queue = p_queue AND j.credential IS NOT NULL);\n        v_room",
-            "v_most;\n        v_room",
+            "(SELECT count(*) FROM livewell.job j WHERE j.queue = p_queue.name AND j.credential IS NOT NULL)",
+            COUNTED,
         ),
     ),
 }
@@ -87,7 +92,8 @@ async def test_a_count_in_the_same_statement_as_the_lock_breaks(
     queue: QueueSession, queue_dsn: str, limit: str
 ) -> None:
     """Its snapshot is from before the wait: six run under a limit of three."""
-    with variant(queue_dsn, "claim_limited", *BROKEN_COUNTS[limit]):
+    name, change = BROKEN_COUNTS[limit]
+    with variant(queue_dsn, "lock_limited", COUNTED_WITH_THE_LOCK), variant(queue_dsn, name, change):
         found = await two_claimers(queue, queue_dsn, **{limit: 3})
 
     assert [line for line in found if "6 run under a limit of 3" in line] != []
@@ -96,7 +102,7 @@ async def test_a_count_in_the_same_statement_as_the_lock_breaks(
 @pytest.mark.parametrize("limit", ["group_limit", "concurrency"])
 async def test_without_the_queues_lock_it_breaks(queue: QueueSession, queue_dsn: str, limit: str) -> None:
     """Both count nothing, and skip each other's rows."""
-    with variant(queue_dsn, "claim_limited", NO_QUEUE_LOCK):
+    with variant(queue_dsn, "lock_limited", NO_QUEUE_LOCK):
         assert await two_claimers(queue, queue_dsn, **{limit: 3}) != []
 
 
@@ -112,7 +118,8 @@ def crowd(dsn: str, statements: Sequence[str], *broken: Change) -> list[Row]:
 
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowd' AND datname = current_database() AND wait_event_type = 'Lock'"
     with (
-        variant(dsn, "claim_limited", BEFORE_WRITING, *broken),
+        variant(dsn, "claim_limited", BEFORE_WRITING),
+        variant(dsn, "lock_limited", *broken),
         QueueSession(dsn) as keeper,
         ThreadPoolExecutor(len(statements)) as pool,
     ):
@@ -293,7 +300,7 @@ async def test_sealing_waits_for_whoever_is_adding(queue: QueueSession, queue_ds
 async def test_adding_without_a_lock_on_the_batch_breaks(queue: QueueSession, queue_dsn: str) -> None:
     """Sealed and followed, and then a job comes."""
     lock = "PERFORM FROM livewell.batch b WHERE b.id = ANY (v_batches) ORDER BY b.id FOR KEY SHARE;"
-    with variant(queue_dsn, "enqueue_jobs", (lock, "")):
+    with variant(queue_dsn, "check_jobs", (lock, "")):
         assert await seal_beside_adding(queue, queue_dsn) != []
 
 

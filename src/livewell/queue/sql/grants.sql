@@ -36,10 +36,16 @@ function exchange_jobs              -        -        -        X        -
 function group_has_room             -        -        -        X        -
 function limited_answer             -        -        -        X        -
 function limited_candidates         -        -        -        X        -
+function lock_limited               -        -        -        X        -
+function measure_room               -        -        -        X        -
+function pick_limited               -        -        -        X        -
 function raise_fences               -        -        -        X        -
 
 -- functions: enqueue
+function answer_jobs                -        -        X        X        -
+function check_jobs                 -        -        X        X        -
 function declare_queue              -        -        -        X        -
+function drop_repeated              -        -        X        X        -
 function enqueue_jobs               -        -        X        X        -
 function enqueue_keyed              -        -        -        X        -
 function enqueue_one                -        -        -        X        -
@@ -100,5 +106,8 @@ function prune_queue                -        -        -        X        -
 function recover_jobs               -        -        -        X        -
 
 -- functions: why
+function why_full                   -        -        X        X        X
 function why_job                    -        -        X        X        X
+function why_limited                -        -        X        X        X
+function why_unworked               -        -        X        X        X
 $matrix$);

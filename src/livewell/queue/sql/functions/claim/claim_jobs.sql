@@ -1,16 +1,20 @@
 -- Take up to p_limit ready jobs from the given queues, in the given order of queues; within a queue
 -- by lane, then rank, then id.
 --
--- Called by: claimer (through exchange_jobs), inline worker.
+-- Called by: worker/claim_ahead.py (an idle worker; a busy one through exchange_jobs), inline
+--            worker.
 -- Index:     job_ready_idx, job_suspect_idx; the UPDATE goes by primary key.
+-- Answer:    one row per job, `claimed`; their order is not promised, sort by (lane, rank, id).
+--            Before them at most one row of news, with all other columns NULL: `buried` (the worker
+--            has no lease); with empty marks also `slow` (looking took long: column rank holds
+--            microseconds) or `paused` (nothing was found, and some queue is paused). Workers of
+--            0.6.0 read these rows, so their shape stays.
 -- Limited queues are passed over, whoever asks: claim_limited is the only way to their jobs.
--- Order of the answer is not promised; sort by (lane, rank, id).
 -- p_mark_ranks and p_mark_ids are marks, two for each queue (lane 0, lane 1): look only behind that
 -- place. A worker uses them while looking from the beginning is slow, as it is when somebody holds
--- an old snapshot and every job since then left an index entry that cannot be removed. Asked with
--- empty marks, it answers whether it was slow, in a row of its own (its rank: microseconds), or
--- that nothing was found and some queue is paused. What is enqueued before a mark waits until
--- somebody looks from the beginning again: docs/adr/0004-scan-mark.md.
+-- an old snapshot and every job since then left an index entry that cannot be removed. What is
+-- enqueued before a mark waits until somebody looks from the beginning again:
+-- docs/adr/0004-scan-mark.md.
 -- Why the lease is locked first, in its own statement: burying takes FOR UPDATE on the worker row,
 -- so a claim either commits before its worker is buried (and recovery sees its jobs) or finds the
 -- row gone. FOR KEY SHARE, because FOR SHARE would block our own heartbeat.
@@ -37,6 +41,7 @@ AS $$
 DECLARE
     v_limit     integer := least(p_limit, 10000);       -- fewer than a block of fences has
     v_found     bigint[] := '{}';
+    v_news      livewell.claimed_job;
     v_queue     text;
     v_mark      integer;
     v_took      interval;
@@ -49,9 +54,8 @@ BEGIN
     END IF;
     PERFORM FROM livewell.worker w WHERE w.id = p_worker FOR KEY SHARE;
     IF NOT FOUND THEN
-        RETURN NEXT ROW(
-            'buried', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-        )::livewell.claimed_job;
+        v_news.answer := 'buried';
+        RETURN NEXT v_news;
         RETURN;
     END IF;
     IF pg_catalog.pg_sequence_last_value('livewell.timeline_seq') IS DISTINCT FROM (
@@ -144,10 +148,9 @@ BEGIN
         IF p_mark_ranks = '{}'
             AND v_took > interval '5 ms' + cardinality(v_found) * interval '20 microseconds'
         THEN
-            RETURN NEXT ROW(
-                'slow', NULL, NULL, NULL, NULL, NULL, NULL, extract(epoch FROM v_took) * 1000000,
-                NULL, NULL, NULL, NULL, NULL, NULL
-            )::livewell.claimed_job;
+            v_news.answer := 'slow';
+            v_news.rank := extract(epoch FROM v_took) * 1000000;
+            RETURN NEXT v_news;
         ELSIF p_mark_ranks = '{}'
             AND cardinality(v_found) = 0
             AND EXISTS (
@@ -157,10 +160,8 @@ BEGIN
         THEN
             -- Quick, because a paused queue is not looked at: that says nothing about how long a
             -- look takes.
-            RETURN NEXT ROW(
-                'paused', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                NULL
-            )::livewell.claimed_job;
+            v_news.answer := 'paused';
+            RETURN NEXT v_news;
         END IF;
     END IF;
 

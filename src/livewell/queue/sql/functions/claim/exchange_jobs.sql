@@ -1,11 +1,12 @@
 -- Finish what is done and claim what comes next, in one call and one commit.
 --
--- Called by: the worker, for every batch.
+-- Called by: worker/claim_ahead.py, for every batch of results.
 -- Why two statements inside: in one statement the slots that the finish frees would be invisible to
 -- the claim.
 -- Why the lease is locked before anything is finished: release_worker takes lease, then jobs; the
 -- other way round the two deadlock.
--- p_limit 0 claims nothing; the answer then has only fenced rows.
+-- Answer:    a row `fenced` with id and fence for each result that was not ours any more, then what
+--            claim_jobs answers. p_limit 0 claims nothing.
 CREATE OR REPLACE FUNCTION livewell.exchange_jobs(
     p_worker bigint,
     p_ids bigint[],

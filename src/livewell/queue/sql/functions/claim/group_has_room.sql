@@ -1,7 +1,7 @@
 -- May one more job of this group run: fewer than the queue's group limit run in the queue, and
 -- fewer than per_key in all queues of the limiter, those picked just now included.
 --
--- Called by: claim_limited, under the row locks of the queue and the limiter.
+-- Called by: pick_limited, under the row locks of the queue and the limiter.
 -- Index:     job_group_idx.
 CREATE OR REPLACE FUNCTION livewell.group_has_room(
     p_queue text,

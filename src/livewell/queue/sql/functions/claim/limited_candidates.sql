@@ -1,6 +1,6 @@
 -- The first ready jobs of a limited queue, locked: lane 0 before lane 1, then rank, then id.
 --
--- Called by: claim_limited, under the queue's row lock.
+-- Called by: pick_limited, under the queue's row lock.
 -- p_suspect: the worker is empty, so a job that was held by a dying worker may run, alone (see
 --            claim_jobs).
 -- p_probe_of: the breaker of this limiter lets one call through: a job whose key is not failing

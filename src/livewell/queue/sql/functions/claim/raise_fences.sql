@@ -1,7 +1,7 @@
 -- After a failover: raise every sequence of numbers above all that the old primary may have handed
 -- out.
 --
--- Called by: claim_jobs, claim_limited, take_call, reserve_job_ids, register_worker and
+-- Called by: claim_jobs, lock_limited, take_call, reserve_job_ids, register_worker and
 --            acquire_singleton, when the timeline is not the one we know; they look themselves,
 --            because a look takes a microsecond.
 -- A standby that is promoted may lack the last seconds of the old primary: fences, job ids and

@@ -19,6 +19,8 @@
 --            now: nothing was inserted, ask once more).
 -- Index:     job_unique_key_idx and job_unique_held_idx decide; callers with overlapping keys
 --            insert in key order, so they wait for each other and never deadlock.
+-- Steps:     check_jobs, the insert, drop_repeated for a repeated call; answer_jobs if anything was
+--            not inserted.
 -- A waiting job is changed only if nobody has it locked (SKIP LOCKED): whoever has it is claiming
 -- or ending it. ON CONFLICT DO UPDATE would wait, and deadlock with a finish.
 CREATE OR REPLACE FUNCTION livewell.enqueue_jobs(p_jobs jsonb, p_again boolean DEFAULT false)
@@ -29,44 +31,9 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_now       pg_catalog.timestamptz := livewell.now();
-    v_queues    pg_catalog.text[];
-    v_missing   pg_catalog.text;
-    v_unclear   pg_catalog.text;
-    v_asked     integer := jsonb_array_length(p_jobs);
-    v_batches   bigint[];
     v_inserted  bigint[];
-    v_twice     bigint[];
-    v_policies  pg_catalog.jsonb;
-    v_changed   bigint[];
 BEGIN
-    SELECT array_agg(DISTINCT coalesce(e ->> 'queue', '(none)')),
-        array_agg(DISTINCT (e ->> 'batch_id')::bigint) FILTER (WHERE e ->> 'batch_id' IS NOT NULL),
-        min(e ->> 'policy') FILTER (
-            WHERE e ->> 'policy' NOT IN ('keep', 'raise', 'replace', 'again')
-        )
-    INTO v_queues, v_batches, v_unclear FROM jsonb_array_elements(p_jobs) e;
-    SELECT n INTO v_missing FROM unnest(v_queues) AS n
-    WHERE NOT EXISTS (SELECT FROM livewell.queue q WHERE q.name = n)
-    LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION 'queue "%" is not declared', v_missing USING ERRCODE = 'LW002';
-    END IF;
-    IF v_unclear IS NOT NULL THEN
-        RAISE EXCEPTION 'policy "%": keep, raise, replace and again are allowed', v_unclear
-            USING ERRCODE = 'LW003';
-    END IF;
-    IF cardinality(v_batches) > 0 THEN
-        -- KEY SHARE: sealing waits for us, finishing does not.
-        PERFORM FROM livewell.batch b WHERE b.id = ANY (v_batches) ORDER BY b.id FOR KEY SHARE;
-        IF EXISTS (
-            SELECT FROM unnest(v_batches) AS i
-            WHERE NOT EXISTS (SELECT FROM livewell.batch b WHERE b.id = i AND b.sealed_at IS NULL)
-        ) THEN
-            RAISE EXCEPTION
-                'a batch among % is sealed or does not exist: nothing can be added to it', v_batches
-                USING ERRCODE = 'LW007';
-        END IF;
-    END IF;
+    PERFORM livewell.check_jobs(p_jobs);
 
     WITH given AS (
         SELECT g.*, q.attempts, least(q.group_limit, l.per_key) AS group_limit,
@@ -158,64 +125,13 @@ BEGIN
     SELECT coalesce(array_agg(id), '{}') INTO v_inserted FROM born;
 
     IF p_again THEN
-        -- The first call's job may have ended while our insert waited for somebody else's key: our
-        -- snapshot is older than its end, a new one is not.
-        v_twice := ARRAY(
-            SELECT i FROM unnest(v_inserted) AS i
-            WHERE EXISTS (SELECT FROM livewell.job_history h WHERE h.id = i)
-                OR EXISTS (SELECT FROM livewell.dead_job d WHERE d.id = i)
-        );
-        IF cardinality(v_twice) > 0 THEN
-            -- its batch has counted it
-            UPDATE livewell.job j
-            SET batch_id = NULL
-            WHERE j.id = ANY (v_twice) AND j.batch_id IS NOT NULL;
-            DELETE FROM livewell.job j WHERE j.id = ANY (v_twice);
-            v_inserted := ARRAY(SELECT i FROM unnest(v_inserted) AS i WHERE i <> ALL (v_twice));
-        END IF;
+        v_inserted := livewell.drop_repeated(v_inserted);
     END IF;
-
-    IF cardinality(v_inserted) = v_asked THEN
-        RETURN;
-    END IF;
-    -- From here new statements, so fresh snapshots: they see the rows our insert collided with.
-    SELECT jsonb_agg(e) INTO v_policies FROM jsonb_array_elements(p_jobs) AS e
-    WHERE e ->> 'policy' <> 'keep'
-        AND e ? 'unique_key'
-        AND (e ->> 'id')::bigint <> ALL (coalesce(v_inserted, '{}'));
-    IF v_policies IS NOT NULL THEN
+    IF cardinality(v_inserted) <> jsonb_array_length(p_jobs) THEN
         RETURN QUERY
-        SELECT a.asked_id, a.answer, a.job_id FROM livewell.merge_jobs(v_policies, v_now) AS a;
-        v_changed := ARRAY(SELECT (e ->> 'id')::bigint FROM jsonb_array_elements(v_policies) AS e);
+        SELECT a.asked_id, a.answer, a.job_id
+        FROM livewell.answer_jobs(p_jobs, v_inserted, p_again, v_now) AS a;
     END IF;
-    RETURN QUERY
-    SELECT g.id,
-        CASE
-            WHEN own.id IS NOT NULL OR past.id IS NOT NULL THEN 'known'
-            WHEN other.id IS NOT NULL THEN 'merged'
-            ELSE 'vanished'
-        END,
-        coalesce(own.id, past.id, other.id, g.id)
-    FROM jsonb_to_recordset(p_jobs) AS g (
-        id bigint, queue pg_catalog.text, unique_key pg_catalog.text
-    )
-    -- LATERAL with LIMIT: one index probe per job asked for. As plain joins these read the whole
-    -- live table up to some 10,000 rows (jsonb is taken for 100 rows).
-    LEFT JOIN LATERAL (SELECT j.id FROM livewell.job j WHERE j.id = g.id LIMIT 1) own ON true
-    LEFT JOIN LATERAL (
-        SELECT h.id FROM livewell.job_history h
-        WHERE p_again AND h.id = g.id
-        UNION ALL
-        SELECT d.id FROM livewell.dead_job d
-        WHERE p_again AND d.id = g.id
-        LIMIT 1
-    ) past ON true
-    LEFT JOIN LATERAL (
-        SELECT j.id FROM livewell.job j
-        WHERE j.queue = g.queue AND j.unique_key = g.unique_key AND j.held_by IS DISTINCT FROM 'k'
-        LIMIT 1
-    ) other ON true
-    WHERE g.id <> ALL (coalesce(v_inserted, '{}')) AND g.id <> ALL (coalesce(v_changed, '{}'));
 END
 $$;
 COMMENT ON FUNCTION livewell.enqueue_jobs IS

@@ -1,7 +1,7 @@
 -- Jobs whose key a live job has: raise or replace that one while it waits, or hold the new one
 -- behind it.
 --
--- Called by: enqueue_jobs, for policies other than keep, after its insert met the key; the same
+-- Called by: answer_jobs, for policies other than keep, after the insert met the key; the same
 --            elements, and the same answers.
 -- Index:     job_unique_key_idx, job_unique_held_idx.
 -- Only waiting rows are changed, and only those that nobody has locked; a running row belongs to

@@ -5,15 +5,15 @@
 -- fared (how the job's own key did). What was used is booked even when the job is no longer ours:
 -- the call was made. Once per fence; if it was charged by estimate meanwhile, the difference.
 --
--- Called by: finisher (through exchange_jobs), job.transaction() as its last statement before
---            COMMIT.
+-- Called by: exchange_jobs, for the results of a worker; job.transaction() as its last statement
+--            before COMMIT.
 -- Answer:    a row for each one that was not ours any more (fenced); nothing was written for those.
 -- Index:     primary key. Deliberately no "state = 'running'" in the WHERE: it would offer
 --            job_worker_idx to the planner.
 -- Why two lists are enough for the successes: a fence is handed to one job once, so a row whose id
 -- AND fence are both in our lists is the pair we were given.
--- Locks: job rows, then limiters by name, then batches by id, all of them before anything is ended
---        if more than one statement below would take some (see job_ended).
+-- Locks:     job rows, then limiters by name, then batches by id, all of them before anything is
+--            ended if more than one statement below would take some (see job_ended).
 -- width_bucket is a binary search in the sorted fences; = ANY (p_fences) looks at each of them for
 -- each row (2.3 of 17 µs per job in batches of 500).
 CREATE OR REPLACE FUNCTION livewell.finish_jobs(

@@ -4,19 +4,28 @@
 -- Called by: `livewell jobs why`, clients.
 -- Answer:    reason, what it waits for in numbers and names, and the seconds until it is worth
 --            looking again where that is known. Reasons:
---                running, succeeded, cancelled, dead, unknown              it is not waiting
---                delayed                                                   until its time
---                held_key, held_group behind job other_id; its group runs n of limit
---                paused                                                    the queue, since
---                no_worker, no_task, no_credential nobody works the queue; somebody does, but none
---                of them has the task, or a credential of its limiter
---                suspect it was lost with a worker and waits for an empty one
---                queue_limit, concurrency, key_limit n run, of so many: in the queue, under the
---                limiter, with its key under the limiter
---                rate, budget, breaker, probe, upstream, restart what the limiter says, for the
---                credential that is free first
---                behind n others of its queue go first
---                next nothing: a worker should take it within its poll interval
+--                running, succeeded, cancelled, dead, unknown
+--                    it is not waiting
+--                delayed
+--                    until its time
+--                held_key, held_group
+--                    behind job other_id; its group runs n of limit
+--                paused
+--                    the queue, since
+--                no_worker, no_task, no_credential (why_unworked)
+--                    nobody works the queue; somebody does, but none of them has the task, or a
+--                    credential of its limiter
+--                suspect
+--                    it was lost with a worker and waits for an empty one
+--                queue_limit, concurrency, key_limit (why_full)
+--                    n run, of so many: in the queue, under the limiter, with its key under the
+--                    limiter
+--                rate, budget, breaker, probe, upstream, restart (why_limited)
+--                    what the limiter says, for the credential that is free first
+--                behind
+--                    n others of its queue go first
+--                next
+--                    nothing: a worker should take it within its poll interval
 -- It looks at what a claim would look at, without locks: the answer is about this moment.
 CREATE OR REPLACE FUNCTION livewell.why_job(p_id bigint)
 RETURNS TABLE (
@@ -34,13 +43,10 @@ DECLARE
     v_queue     livewell.queue;
     v_limiter   livewell.limiter;
     v_running   text[];
-    v_n         bigint;
-    v_room      record;
 BEGIN
     SELECT * INTO v_job FROM livewell.job j WHERE j.id = p_id;
     IF NOT FOUND THEN
-        RETURN QUERY
-        SELECT x.reason, NULL::bigint, NULL::bigint, NULL::bigint, x.name, x.since, NULL::float8
+        SELECT x.reason, x.name, x.since INTO reason, name, since
         FROM (
             SELECT 'dead' AS reason, d.reason AS name, d.died_at AS since FROM livewell.dead_job d
             WHERE d.id = p_id
@@ -51,6 +57,7 @@ BEGIN
             SELECT 'unknown', NULL, NULL
             LIMIT 1
         ) x;
+        RETURN NEXT;
         RETURN;
     END IF;
     SELECT * INTO v_queue FROM livewell.queue q WHERE q.name = v_job.queue;
@@ -60,184 +67,62 @@ BEGIN
         ELSE ARRAY(SELECT q.name FROM livewell.queue q WHERE q.limiter = v_limiter.name) END;
 
     IF v_job.state = 'running' THEN
-        RETURN QUERY
-        SELECT 'running', NULL::bigint, NULL::bigint, NULL::bigint,
-            (SELECT w.name FROM livewell.worker w WHERE w.id = v_job.worker), v_job.started_at,
-            NULL::float8;
-        RETURN;
+        reason := 'running';
+        name := (SELECT w.name FROM livewell.worker w WHERE w.id = v_job.worker);
+        since := v_job.started_at;
+    ELSIF v_job.held_by = 'k' THEN
+        reason := 'held_key';
+        other_id := (
+            SELECT c.id FROM livewell.job c
+            WHERE c.queue = v_job.queue
+                AND c.unique_key = v_job.unique_key
+                AND c.held_by IS DISTINCT FROM 'k'
+        );
+        name := v_job.unique_key;
+        since := v_job.created_at;
+    ELSIF v_job.state = 'delayed' AND v_job.run_at > v_now THEN
+        reason := 'delayed';
+        name := v_job.last_error;
+        since := v_job.run_at;
+        wait_seconds := extract(epoch FROM v_job.run_at - v_now);
+    ELSIF v_queue.paused_at IS NOT NULL THEN
+        reason := 'paused';
+        name := v_job.queue;
+        since := v_queue.paused_at;
     END IF;
-    IF v_job.held_by = 'k' THEN
-        RETURN QUERY
-        SELECT 'held_key', NULL::bigint, NULL::bigint,
-            (
-                SELECT c.id FROM livewell.job c
-                WHERE c.queue = v_job.queue
-                    AND c.unique_key = v_job.unique_key
-                    AND c.held_by IS DISTINCT FROM 'k'
-            ),
-            v_job.unique_key, v_job.created_at, NULL::float8;
-        RETURN;
+    IF reason IS NULL THEN
+        SELECT w.reason, w.name INTO reason, name
+        FROM livewell.why_unworked(v_job, v_limiter, v_now) w;
     END IF;
-    IF v_job.state = 'delayed' AND v_job.run_at > v_now THEN
-        RETURN QUERY
-        SELECT 'delayed', NULL::bigint, NULL::bigint, NULL::bigint, v_job.last_error, v_job.run_at,
-            extract(epoch FROM v_job.run_at - v_now)::float8;
-        RETURN;
+    IF reason IS NULL THEN
+        SELECT f.reason, f.n, f.of_limit, f.other_id, f.name
+        INTO reason, n, of_limit, other_id, name
+        FROM livewell.why_full(v_job, v_queue, v_limiter, v_running) f;
     END IF;
-    IF v_queue.paused_at IS NOT NULL THEN
-        RETURN QUERY
-        SELECT 'paused', NULL::bigint, NULL::bigint, NULL::bigint, v_job.queue, v_queue.paused_at,
-            NULL::float8;
-        RETURN;
-    END IF;
-    IF NOT EXISTS (
-        SELECT FROM livewell.worker w
-        WHERE livewell.works_queue(w.queues, v_job.queue) AND w.expires_at > v_now
-    ) THEN
-        RETURN QUERY
-        SELECT 'no_worker', NULL::bigint, NULL::bigint, NULL::bigint, v_job.queue,
-            NULL::timestamptz, NULL::float8;
-        RETURN;
-    END IF;
-    IF NOT EXISTS (
-        SELECT FROM livewell.worker w
-        WHERE livewell.works_queue(w.queues, v_job.queue)
-            AND v_job.kind = ANY (w.kinds)
-            AND w.expires_at > v_now
-    ) THEN
-        RETURN QUERY
-        SELECT 'no_task', NULL::bigint, NULL::bigint, NULL::bigint, v_job.kind, NULL::timestamptz,
-            NULL::float8;
-        RETURN;
-    END IF;
-    IF v_limiter.name IS NOT NULL
-        AND NOT EXISTS (
-            SELECT FROM livewell.worker w
-            JOIN livewell.limiter_credential c
-                ON c.limiter = v_limiter.name
-                    AND c.active
-                    AND v_limiter.name || ' ' || c.name <> ALL (w.lacks)
-            WHERE livewell.works_queue(w.queues, v_job.queue)
-                AND v_job.kind = ANY (w.kinds)
-                AND w.expires_at > v_now
-        )
-    THEN
-        RETURN QUERY
-        SELECT 'no_credential', NULL::bigint, NULL::bigint, NULL::bigint, v_limiter.name,
-            NULL::timestamptz, NULL::float8;
-        RETURN;
-    END IF;
-    IF v_job.group_key IS NOT NULL THEN
-        SELECT count(*) INTO v_n FROM livewell.job j
-        WHERE j.queue = v_job.queue AND j.group_key = v_job.group_key AND j.state = 'running';
-        IF v_n >= v_queue.group_limit THEN
-            RETURN QUERY
-            SELECT 'held_group', v_n, v_queue.group_limit::bigint,
-                (
-                    SELECT j.id FROM livewell.job j
-                    WHERE j.queue = v_job.queue
-                        AND j.group_key = v_job.group_key
-                        AND j.state = 'running'
-                    ORDER BY j.rank, j.id LIMIT 1
-                ),
-                v_job.group_key, NULL::timestamptz, NULL::float8;
-            RETURN;
-        END IF;
-        SELECT count(*) INTO v_n FROM livewell.job j
-        WHERE j.queue = ANY (v_running) AND j.group_key = v_job.group_key AND j.state = 'running';
-        IF v_n >= v_limiter.per_key THEN
-            RETURN QUERY
-            SELECT 'key_limit', v_n, v_limiter.per_key::bigint,
-                (
-                    SELECT j.id FROM livewell.job j
-                    WHERE j.queue = ANY (v_running)
-                        AND j.group_key = v_job.group_key
-                        AND j.state = 'running'
-                    ORDER BY j.rank, j.id LIMIT 1
-                ),
-                v_job.group_key, NULL::timestamptz, NULL::float8;
-            RETURN;
+    IF reason IS NULL AND v_limiter.name IS NOT NULL THEN
+        SELECT l.reason, l.wait_seconds INTO reason, wait_seconds
+        FROM livewell.why_limited(v_job, v_limiter, v_running, v_now) l;
+        IF reason IS NOT NULL THEN
+            name := v_limiter.name;
+            since := v_now + wait_seconds * interval '1 second';
         END IF;
     END IF;
-    IF v_job.lost > 0 THEN
-        RETURN QUERY
-        SELECT 'suspect', v_job.lost::bigint, v_queue.lost_max::bigint, NULL::bigint, NULL::text,
-            NULL::timestamptz, NULL::float8;
-        RETURN;
+    IF reason IS NULL THEN
+        n := (
+            SELECT count(*)
+            FROM (
+                SELECT FROM livewell.job j
+                WHERE j.queue = v_job.queue
+                    AND j.state = 'ready'
+                    AND j.lost = 0
+                    AND (j.lane, j.rank, j.id) < (v_job.lane, v_job.rank, v_job.id)
+                LIMIT 1000000
+            ) b
+        );
+        reason := CASE WHEN n > 0 THEN 'behind' ELSE 'next' END;
+        name := v_job.queue;
     END IF;
-    SELECT count(*) INTO v_n FROM livewell.job j
-    WHERE j.queue = v_job.queue AND j.credential IS NOT NULL;
-    IF v_n >= v_queue.concurrency THEN
-        RETURN QUERY
-        SELECT 'queue_limit', v_n, v_queue.concurrency::bigint, NULL::bigint, v_job.queue,
-            NULL::timestamptz, NULL::float8;
-        RETURN;
-    END IF;
-    IF v_limiter.name IS NOT NULL THEN
-        SELECT count(DISTINCT (j.worker, j.call_fence)) INTO v_n FROM livewell.job j
-        WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL;
-        IF v_n >= v_limiter.concurrency THEN
-            RETURN QUERY
-            SELECT 'concurrency', v_n, v_limiter.concurrency::bigint, NULL::bigint, v_limiter.name,
-                NULL::timestamptz, NULL::float8;
-            RETURN;
-        END IF;
-        SELECT r.* INTO v_room
-        FROM livewell.limiter_room(
-            v_limiter, v_now,
-            (
-                SELECT coalesce(jsonb_object_agg(u.credential, u.units), '{}')
-                FROM (
-                    SELECT j.credential, sum(j.reserved_units) AS units FROM livewell.job j
-                    WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL
-                    GROUP BY j.credential
-                ) u
-            ),
-            CASE v_limiter.budget_unit
-                WHEN 'calls' THEN 1
-                ELSE coalesce(
-                    v_job.units,
-                    (
-                        SELECT e.units FROM livewell.limiter_estimate e
-                        WHERE e.limiter = v_limiter.name AND e.kind = v_job.kind
-                    ),
-                    v_limiter.estimate_units
-                )
-            END,
-            ARRAY(
-                SELECT c.name FROM livewell.limiter_credential c
-                WHERE c.limiter = v_limiter.name
-                    AND EXISTS (
-                        SELECT FROM livewell.job j
-                        WHERE j.queue = ANY (v_running)
-                            AND j.credential IS NOT NULL
-                            AND j.fence = c.probe_fence
-                    )
-            )
-        ) AS r
-        ORDER BY CASE v_job.lane WHEN 0 THEN r.calls ELSE r.background_calls END DESC,
-            r.wait_seconds NULLS LAST
-        LIMIT 1;
-        IF FOUND AND (CASE v_job.lane WHEN 0 THEN v_room.calls ELSE v_room.background_calls END) = 0
-        THEN
-            RETURN QUERY
-            SELECT v_room.reason, NULL::bigint, NULL::bigint, NULL::bigint, v_limiter.name,
-                v_now + v_room.wait_seconds * interval '1 second', v_room.wait_seconds;
-            RETURN;
-        END IF;
-    END IF;
-    SELECT count(*) INTO v_n
-    FROM (
-        SELECT FROM livewell.job j
-        WHERE j.queue = v_job.queue
-            AND j.state = 'ready'
-            AND j.lost = 0
-            AND (j.lane, j.rank, j.id) < (v_job.lane, v_job.rank, v_job.id)
-        LIMIT 1000000
-    ) b;
-    RETURN QUERY
-    SELECT CASE WHEN v_n > 0 THEN 'behind' ELSE 'next' END, v_n, NULL::bigint, NULL::bigint,
-        v_job.queue, NULL::timestamptz, NULL::float8;
+    RETURN NEXT;
 END
 $$;
 COMMENT ON FUNCTION livewell.why_job IS
