@@ -34,9 +34,11 @@ def changed(text: str, *changes: Change) -> str:
     come or go, so that wrapping a statement does not break the variants of it.
     """
     for old, new in changes:
-        tight = re.sub(r"\s+(?=\))|(?<=\()\s+", "", old)
-        folded = r"\s+".join(re.escape(word) for word in re.split(r"\s+", tight))
+        tight = re.sub(r"\s+(?=\))|(?<=\()\s+", "", old.strip())
+        folded = r"\s+".join(re.escape(word) for word in tight.split())
         folded = folded.replace(r"\(", r"\(\s*").replace(r"\)", r"\s*\)")
+        # White space around the words must be there, and stays: BEGIN and what follows a removed line are two words.
+        folded = (r"(?<=\s)" if old[:1].isspace() else "") + folded + (r"(?=\s)" if old[-1:].isspace() else "")
         text, found = re.subn(folded, new.replace("\\", r"\\"), text) if old.strip() else (text, 0)
         assert found, f"the source no longer contains {old!r}: mend the variant"
     return text

@@ -37,6 +37,11 @@ def test_white_space_inside_a_parenthesis_may_come_or_go(old: str) -> None:
         assert changed(wrapped, (old, "y")) == "x = y"
 
 
+def test_white_space_around_the_words_stays() -> None:
+    """A line that is taken out does not glue its neighbours together."""
+    assert changed("BEGIN\n    x := 1;\n    y := 2;", ("    x := 1;\n", "")).split() == ["BEGIN", "y", ":=", "2;"]
+
+
 @pytest.mark.parametrize("gone", ["FROM livewell.jobs j", "FROMlivewell.job", "select j.id", "", "  "])
 def test_words_that_are_not_there_fail(gone: str) -> None:
     """A variant cannot silently become the real thing."""
