@@ -76,7 +76,9 @@ class Livewell:
         self.schedules: dict[str, ScheduleDefinition] = {}
         self._transforms = Transforms()
         self._walls = Walls()
-        self._asked = False  # whether capabilities have declared their tasks
+        # Imported now, not in the thread that opens: a fork during an import would leave its lock held in the child.
+        self._makers = {name: one.load(f"api {name}", at) for one in capabilities() for name, at in one.api.items()}
+        self._declare = [declare for _, declare in offered("declare")]  # each is called once, by the first open()
         self._offers: dict[str, Any] = {}  # attributes of capabilities that were used since open()
         self._opened: Opened | None = None
         self._sync = Sync(self)
@@ -199,10 +201,8 @@ class Livewell:
 
     def _ask_capabilities(self) -> None:
         """Let them declare their tasks, once."""
-        if not self._asked:
-            for _, declare in offered("declare"):
-                declare(self)
-            self._asked = True
+        while self._declare:
+            self._declare.pop(0)(self)
 
     async def close(self) -> None:
         """Disconnect. The embedded server goes on running; stop it with `livewell db stop`."""
@@ -251,12 +251,11 @@ class Livewell:
 
         def __getattr__(self, name: str) -> Any:
             """What a capability offers under this name: made at its first use, kept until close()."""
-            maker = None if name.startswith("_") else next((one for one in capabilities() if name in one.api), None)
-            if maker is None:
+            if name.startswith("_") or name not in self._makers:
                 raise AttributeError(f"Livewell has no attribute {name!r}, and no capability offers it")
             self._is_open()
             if name not in self._offers:
-                self._offers[name] = maker.load(f"api {name}", maker.api[name])(self)
+                self._offers[name] = self._makers[name](self)
             return self._offers[name]
 
     # -- using -------------------------------------------------------------------------------------------------------
