@@ -1,4 +1,7 @@
-"""Measured processes, seen from outside: start, let go, count, stop, hear the answer. The other end is bench/stage.py."""
+"""Measured processes, seen from outside: start, let go, count, stop, hear the answer.
+
+The other end is bench/stage.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Livewell as it is measured: the settings are the defaults, the worker is the one users run. A child program, see bench/stage.py."""
+"""Livewell as it is measured: the settings are the defaults, the worker is the one users run.
+
+A child program, see bench/stage.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Measure a system: the pieces that several lines share. Every drain has a database of its own; workers are processes of their own."""
+"""Measure a system: the pieces that several lines share.
+
+Every drain has a database of its own; workers are processes of their own.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,12 @@
-"""Does `livewell plan` foresee what happens? `python -m bench.plan`, about 10 minutes for the three loads.
+"""Does `livewell plan` foresee what happens?
+
+`python -m bench.plan`, about 10 minutes for the three loads.
 
     the market demo's parts (simulator, worker, viewers who come and go) ──warm-up──▶ plan, from the registry and the ledger ──▶ measure ──▶ foreseen beside seen
 
-Loads are set by how many symbols viewers look at: half the calls that the upstream allows are needed, all of them, twice as many. The plan is not told. Calls are counted by the simulator, bytes by the
-limiter's own books, and the share that is not stale by the database, every two seconds.
+Loads are set by how many symbols viewers look at: half the calls that the upstream allows are
+needed, all of them, twice as many. The plan is not told. Calls are counted by the simulator, bytes
+by the limiter's own books, and the share that is not stale by the database, every two seconds.
 """
 
 from __future__ import annotations

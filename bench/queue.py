@@ -1,4 +1,6 @@
-"""The queue beside its peers, in one run on one machine: `livewell bench queue`. What each line is: docs/reference/evidence/bench.md.
+"""The queue beside its peers, in one run on one machine: `livewell bench queue`.
+
+What each line is: docs/reference/evidence/bench.md.
 
 lines/     what is measured, one file per line or small family        peers/    who else, one file each
 runner     alternating pairs                                          report    medians, ratios, verdicts

@@ -1,7 +1,8 @@
 """What the figures say: medians, ratios pair by pair, and whether each demand is met.
 
-A demand is met when the quartile on its bad side (the lower one of what shall be high, the upper one of what shall be low) is on the right side of the bound. Where a
-peer was not there, ratio and verdict are None: nobody knows. What says "never" is met when every pair is on the right side.
+A demand is met when the quartile on its bad side (the lower one of what shall be high, the upper
+one of what shall be low) is on the right side of the bound. Where a peer was not there, ratio and
+verdict are None: nobody knows. What says "never" is met when every pair is on the right side.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The server of one run, its databases, and what they have written.
 
-fsync and synchronous_commit are on, as they come. Checkpoints happen when we say so, before each measurement: one in the middle would fall on whoever runs just then.
+fsync and synchronous_commit are on, as they come. Checkpoints happen when we say so, before each
+measurement: one in the middle would fall on whoever runs just then.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _PARAMETERS = {
     "shared_preload_libraries": "pg_stat_statements",  # counts the SQL calls, of all systems alike
     "idle_in_transaction_session_timeout": "0",  # the old snapshot is held by us
 }
-# A deferred foreign key is checked at commit by a statement per row that counts as a call, and that nobody called.
+# A deferred foreign key is checked at commit by a statement per row that counts as a call, and that
+# nobody called.
 _FOREIGN_KEY_CHECK = "SELECT % FROM ONLY % FOR KEY SHARE OF x"
 
 

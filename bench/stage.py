@@ -2,8 +2,9 @@
 
     child ──ready──▶ parent ──go──▶ child ──done n, done n, …──▶ parent ──stop──▶ child ──answer──▶ parent
 
-Both sides of a pair of workers thus start at the same moment, with imports and connections behind them. Verbs that need no such care (install, fill, one, send)
-only answer. A parent that dies closes our input, and that is a stop.
+Both sides of a pair of workers thus start at the same moment, with imports and connections behind
+them. Verbs that need no such care (install, fill, one, send) only answer. A parent that dies closes
+our input, and that is a stop.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ class Stage:
         await asyncio.to_thread(sys.stdin.readline)
 
     async def until_stopped(self, done: Callable[[], int]) -> None:
-        """Tell how many are done, whenever that changes, until told to stop. Polled, so that the worker's own code stays as users run it."""
+        """Tell how many are done, whenever that changes, until told to stop.
+
+        Polled, so that the worker's own code stays as users run it.
+        """
         stop = asyncio.ensure_future(asyncio.to_thread(sys.stdin.readline))
         while not stop.done():
             if done() != self._told:

@@ -57,7 +57,8 @@ def no_secret_is_stored(request: pytest.FixtureRequest) -> Iterator[None]:
         assert not found, f"a secret of this test is in {', '.join(found)}"
 
 
-# What takes seconds each. At the end of a run one process would sit idle while the other has one of these left.
+# What takes seconds each. At the end of a run one process would sit idle while the other has one of
+# these left.
 LONG = (
     "tests/faults/test_scenarios.py",
     "tests/apps/test_bench.py",
@@ -91,7 +92,11 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """What Postgres wrote down. Before that: what still refers to itself goes now, not while a plugin is compiled, where Python 3.11 takes it for an overflow ("AST constructor recursion depth mismatch")."""
+    """What Postgres wrote down.
+
+    Before that: what still refers to itself goes now, not while a plugin is compiled, where Python
+    3.11 takes it for an overflow ("AST constructor recursion depth mismatch").
+    """
     gc.collect()
     root = Path(os.environ.get("LIVEWELL_TEST_DATA_DIR", "nowhere"))
     if not root.exists() or not canary.ever:

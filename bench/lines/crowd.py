@@ -1,7 +1,9 @@
 """Drain in a database that is full of something else, beside the same drain in an empty one.
 
-The crowded database is made once in a run and copied for every pair, so that every drain has a fresh one. Jobs that wait have been vacuumed once, as they have wherever
-they wait for more than seconds: autovacuum's first pass over half a million new rows would else fall into every drain (54 MB of WAL). What was processed is left as it lies.
+The crowded database is made once in a run and copied for every pair, so that every drain has a
+fresh one. Jobs that wait have been vacuumed once, as they have wherever they wait for more than
+seconds: autovacuum's first pass over half a million new rows would else fall into every drain (54
+MB of WAL). What was processed is left as it lies.
 """
 
 from __future__ import annotations
@@ -84,7 +86,8 @@ def _line(
                 "livewell",
                 lambda: drain(lab.server, LIVEWELL, jobs=jobs, template=_template(lab, name, make, options)),
             ),
-            # The same kind of queue: one with group limits is claimed in another way, crowded or not.
+            # The same kind of queue: one with group limits is claimed in another way, crowded or
+            # not.
             Contender(
                 "unloaded",
                 lambda: drain(lab.server, LIVEWELL, jobs=jobs, template=installed(lab.server, LIVEWELL, **options)),

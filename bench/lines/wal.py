@@ -1,4 +1,7 @@
-"""WAL of a whole job life: insert, claim, finish and the history row. All that the server writes meanwhile is counted, full pages and autovacuum too."""
+"""WAL of a whole job life: insert, claim, finish and the history row.
+
+All that the server writes meanwhile is counted, full pages and autovacuum too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The scheduler and operations, measured in one run: `livewell bench operations`. What each line is: docs/reference/evidence/bench.md.
+"""The scheduler and operations, measured in one run: `livewell bench operations`.
+
+What each line is: docs/reference/evidence/bench.md.
 
 schedules  what runs by the clock           lab        a database, and the program of the measured processes (child)
 state      the whole system in one query    sizes      how much

@@ -18,7 +18,11 @@ from livewell.testing.history import AppendLog
 
 
 async def work(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Be a worker as users run it. A line of the log: slot and start in seconds since 1970, and who. While the file `hold` exists runs do not end."""
+    """Be a worker as users run it.
+
+    A line of the log: slot and start in seconds since 1970, and who. While the file `hold` exists
+    runs do not end.
+    """
     stage, log, hold = Stage(), AppendLog(Path(options["log"])), Path(options["hold"])
     lease = options["lease_seconds"]
     settings = Settings(database_url=SecretStr(dsn), lease_seconds=lease, heartbeat_seconds=min(5.0, lease / 6))

@@ -1,7 +1,9 @@
-"""PgQueuer at its best settings: batch 500, asyncpg pool of 4, uvloop. A child program, see bench/stage.py.
+"""PgQueuer at its best settings: batch 500, asyncpg pool of 4, uvloop.
 
-A drain runs in its own drain mode, which ends when the queue is empty; jobs of 5 ms run at most 50 at once, and then its batch may be 25 at most.
-The last finish is the last entry of its log table.
+A child program, see bench/stage.py.
+
+A drain runs in its own drain mode, which ends when the queue is empty; jobs of 5 ms run at most 50
+at once, and then its batch may be 25 at most. The last finish is the last entry of its log table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Streams, measured in one run: `livewell bench push`. What each line is: docs/reference/evidence/bench.md.
+"""Streams, measured in one run: `livewell bench push`.
+
+What each line is: docs/reference/evidence/bench.md.
 
 lab        sessions, the server             lines      what is measured
 child      the server and its clients       sizes      how much

@@ -1,4 +1,7 @@
-"""The programs of the push benchmark: the server, and everybody who connects to it. A child program, see bench/stage.py."""
+"""The programs of the push benchmark: the server, and everybody who connects to it.
+
+A child program, see bench/stage.py.
+"""
 
 from __future__ import annotations
 
@@ -208,7 +211,10 @@ async def storm(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 async def subscribe(_: str, options: dict[str, Any]) -> dict[str, Any]:
-    """One browser: a session, its stream, and a key that nobody knows, now and then. From before the request to the value on the stream."""
+    """One browser: a session, its stream, and a key that nobody knows, now and then.
+
+    From before the request to the value on the stream.
+    """
     samples: list[float] = []
     answers: list[float] = []
     headers = {"Authorization": f"Bearer {options['key']}"}

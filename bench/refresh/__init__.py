@@ -1,4 +1,6 @@
-"""The refresh engine, measured in one run: `livewell bench refresh`. What each line is: docs/reference/evidence/bench.md.
+"""The refresh engine, measured in one run: `livewell bench refresh`.
+
+What each line is: docs/reference/evidence/bench.md.
 
 lab        types, simulator, databases          crowd      who watches what, filled by SQL
 latency    from subscribing to seeing           due        the due check, beside the old design's loop

@@ -1,4 +1,7 @@
-"""The program of every measured process: worker, watcher, bare loop. A child program, see bench/stage.py."""
+"""The program of every measured process: worker, watcher, bare loop.
+
+A child program, see bench/stage.py.
+"""
 
 from __future__ import annotations
 

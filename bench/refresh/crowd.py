@@ -1,4 +1,7 @@
-"""Who watches what, filled by SQL. Sessions are seen in the future, so that none is a ghost before its database is measured."""
+"""Who watches what, filled by SQL.
+
+Sessions are seen in the future, so that none is a ghost before its database is measured.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,8 @@ FROM generate_series(0, %(sessions)s - 1) AS n CROSS JOIN generate_series(0, 2) 
 JOIN public.bench_key k ON k.i = CASE place WHEN 0 THEN 0 ELSE 1 + (n::bigint * 2 + place) * 7919 %% (%(keys)s - 1) END
 ON CONFLICT DO NOTHING
 """
-# Checked within the last ten hours, of a day to live: nothing becomes due while we measure, but what we make due.
+# Checked within the last ten hours, of a day to live: nothing becomes due while we measure, but
+# what we make due.
 _LEDGER = """
 INSERT INTO livewell.ledger (data_type, key, upstream, version, status_version, fetched_at, checked_at, changed_at, source_at, status_at, due_at, wanted_at)
 SELECT k.data_type, k.key, %(upstream)s, 1, 1, k.at, k.at, k.at, k.at, k.at, k.at + interval '1 day', k.at
@@ -68,7 +72,11 @@ def fill(dsn: str, symbols: Sequence[str], *, sessions: int, keys: int, ledger_t
 
 
 def make_due(connection: psycopg.Connection[tuple[object, ...]]) -> int:
-    """Everything stale is due, and nothing is queued; answers how many. Vacuumed, as wherever a key is refreshed once a minute: checks without a pause would leave dead rows that nobody has."""
+    """Everything stale is due, and nothing is queued; answers how many.
+
+    Vacuumed, as wherever a key is refreshed once a minute: checks without a pause would leave dead
+    rows that nobody has.
+    """
     connection.execute("DELETE FROM livewell.job")
     due = connection.execute(_MAKE_DUE).rowcount
     connection.execute("VACUUM (INDEX_CLEANUP ON) livewell.ledger, livewell.job")

@@ -1,8 +1,12 @@
-"""The due check: what is stale and watched becomes jobs. Beside the old design's loop on the same data, and beside itself with ten times the ledger.
+"""The due check: what is stale and watched becomes jobs.
 
-A sample is one call of dispatch_due, round trip and commit included, by the holder of the singleton on a connection that has done it before. The upstream has no limit, so that everything due becomes a
-job, and the popular key is among it. Between two samples the jobs are taken away and the keys made due again, outside the time.
-due-all: every key is due and ten calls may go, as under a limit of 300 a minute; beside it the check of one key in a hundred.
+Beside the old design's loop on the same data, and beside itself with ten times the ledger.
+
+A sample is one call of dispatch_due, round trip and commit included, by the holder of the singleton
+on a connection that has done it before. The upstream has no limit, so that everything due becomes a
+job, and the popular key is among it. Between two samples the jobs are taken away and the keys made
+due again, outside the time. due-all: every key is due and ten calls may go, as under a limit of 300
+a minute; beside it the check of one key in a hundred.
 """
 
 from __future__ import annotations
@@ -160,7 +164,8 @@ LINES = (
         (
             Check("due-all", "p50_ms", 100.0, at_most=True),
             Check("due-all/some", "p50_ms", 2.0, against=_SOME, at_most=True),
-            # When a plan turned one check in a hundred took 6 s. Beside another check: a bound for busy machines too.
+            # When a plan turned one check in a hundred took 6 s. Beside another check: a bound for
+            # busy machines too.
             Check("due-all/p99", "p99_ms", 2.0, against=_SOME, at_most=True),
         ),
         _everything_is_due,

@@ -76,7 +76,8 @@ class Livewell:
         self.schedules: dict[str, ScheduleDefinition] = {}
         self._transforms = Transforms()
         self._walls = Walls()
-        # Imported now, not in the thread that opens: a fork during an import would leave its lock held in the child.
+        # Imported now, not in the thread that opens: a fork during an import would leave its lock
+        # held in the child.
         self._makers = {name: one.load(f"api {name}", at) for one in capabilities() for name, at in one.api.items()}
         self._declare = [declare for _, declare in offered("declare")]  # each is called once, by the first open()
         self._offers: dict[str, Any] = {}  # attributes of capabilities that were used since open()
@@ -102,9 +103,12 @@ class Livewell:
         group_limit: int | None = None,
         limiter: str | Limiter | None = None,
     ) -> None:
-        """State a queue's policy. A queue that tasks merely name has the defaults, unless some process has stated others.
+        """State a queue's policy.
 
-        concurrency: jobs that run at once in the whole fleet; group_limit: the same for each group key; limiter: whose limits its calls are under.
+        A queue that tasks merely name has the defaults, unless some process has stated others.
+
+        concurrency: jobs that run at once in the whole fleet; group_limit: the same for each group
+        key; limiter: whose limits its calls are under.
         """
         limited_by = limiter.name if isinstance(limiter, Limiter) else limiter
         policy = QueuePolicy(attempts, backoff or Backoff(), concurrency, group_limit, limited_by)
@@ -133,7 +137,10 @@ class Livewell:
         priority: int = 0,
         batch: int = 1,
     ) -> Callable[[Callable[P, R]], Task[P, R]]:
-        """Declare a function as a task: `@app.task(queue="mail", attempts=5)`. With batch=50 it takes up to fifty jobs at once, as a list."""
+        """Declare a function as a task: `@app.task(queue="mail", attempts=5)`.
+
+        With batch=50 it takes up to fifty jobs at once, as a list.
+        """
 
         def decorate(function: Callable[P, R]) -> Task[P, R]:
             limit = self.settings.task_timeout_seconds if timeout is None else seconds(timeout, "timeout")
@@ -177,7 +184,10 @@ class Livewell:
     # -- opening -----------------------------------------------------------------------------------------------------
 
     async def open(self, *, settings: Settings | None = None, apply_migrations: bool = False) -> Self:
-        """Connect; check that the schema fits, or bring it up to date if asked to. Other settings may be given, as tests do."""
+        """Connect; check that the schema fits, or bring it up to date if asked to.
+
+        Other settings may be given, as tests do.
+        """
         self._given = settings or self._given
         try:
             await self._open(apply_migrations=apply_migrations)
@@ -295,7 +305,10 @@ class Livewell:
         return Batch(batch_id, self.database.call)
 
     async def reserve_ids(self, n: int = 1) -> list[int]:
-        """Job ids to enqueue with: `task.options(id=…)`. Sent again after an unknown outcome, the same id is the same job."""
+        """Job ids to enqueue with: `task.options(id=…)`.
+
+        Sent again after an unknown outcome, the same id is the same job.
+        """
         return await self._is_open().enqueuer.reserve(n)
 
     def follow(self, job_id: int, *, every: float = 0.5) -> AsyncIterator[dict[str, Any]]:

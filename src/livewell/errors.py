@@ -1,7 +1,8 @@
 """Every exception Livewell raises, in one place.
 
-Expected outcomes (a fenced finish, a merged enqueue) are values, not exceptions: see model.py. What is raised here either is the caller's mistake or needs a person,
-so each message says what happened, the value, and what mends it.
+Expected outcomes (a fenced finish, a merged enqueue) are values, not exceptions: see model.py. What
+is raised here either is the caller's mistake or needs a person, so each message says what happened,
+the value, and what mends it.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,10 @@ class LivewellError(Exception):
 
 
 class ConfigurationError(LivewellError):
-    """A setting is wrong: the message names the variable, the value and what is allowed. The command line exits with 2."""
+    """A setting is wrong: the message names the variable, the value and what is allowed.
+
+    The command line exits with 2.
+    """
 
 
 class DatabaseError(LivewellError):
@@ -87,11 +91,14 @@ class PermitLate(LivewellError):
 
 
 class CallFailed(LivewellError):
-    """A call to an upstream brought no whole answer. `reason` is from a closed list, `detail` holds no secret and at most 300 characters.
+    """A call to an upstream brought no whole answer.
 
-    wire_bytes count all the same: what was received was paid for. `sent` False: the request never left, nobody was called. status and headers
-    are there where the head of an answer came before the failure (a 429 with half a body is still a 429). alone False: the connection had
-    carried other questions, so what came may have been meant for one of them.
+    `reason` is from a closed list, `detail` holds no secret and at most 300 characters.
+
+    wire_bytes count all the same: what was received was paid for. `sent` False: the request never
+    left, nobody was called. status and headers are there where the head of an answer came before
+    the failure (a 429 with half a body is still a 429). alone False: the connection had carried
+    other questions, so what came may have been meant for one of them.
     """
 
     def __init__(

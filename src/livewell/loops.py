@@ -72,7 +72,10 @@ class WarningBuffer:
             self._waiting[where, what] = sample
 
     async def flush(self) -> None:
-        """Write them. What cannot be written now waits for the next flush, and the error is the caller's."""
+        """Write them.
+
+        What cannot be written now waits for the next flush, and the error is the caller's.
+        """
         for kind, sample in list(self._waiting.items()):
             await self._call("SELECT livewell.warn(%s, %s, %s)", (*kind, sample))
             self._waiting.pop(kind, None)
@@ -90,7 +93,10 @@ def backoff_seconds(failures: int) -> float:
 
 
 async def surviving(turn: Callable[[], Awaitable[float]], failed: Failed, *, pause_seconds: float) -> float:
-    """Take one turn; answers for how many seconds to rest. After an error that is the pause, with jitter."""
+    """Take one turn; answers for how many seconds to rest.
+
+    After an error that is the pause, with jitter.
+    """
     try:
         return await turn()
     except LivewellError as error:

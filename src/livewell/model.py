@@ -59,7 +59,9 @@ class Blame(StrEnum):
     """Whose fault a failure is; only the upstream's counts for the breaker."""
 
     UPSTREAM = "upstream"  # counts once for a job that is tried again and again, and once for its key
-    OUTAGE = "outage"  # the upstream as a whole, whatever was asked for: no connection, no credential accepted; counts each time
+    # the upstream as a whole, whatever was asked for: no connection, no credential accepted; counts
+    # each time
+    OUTAGE = "outage"
     DATA = "data"  # it answered, but the key or the value is bad
     OURS = "ours"
     WALL = "wall"  # the upstream says that the bandwidth is used up
@@ -84,7 +86,8 @@ class Enqueued(NamedTuple):
 class Claimed(NamedTuple):
     """One claimed job, exactly as the database handed it out. The fence is the proof of ownership.
 
-    A named tuple, because a frozen dataclass of 13 fields takes eight times as long to make, once per job.
+    A named tuple, because a frozen dataclass of 13 fields takes eight times as long to make, once
+    per job.
     """
 
     id: int

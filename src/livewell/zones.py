@@ -6,7 +6,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 __all__ = ["read_zone"]
 
-# Files beside the zones that can be read as one: the machine's own, a template, a placeholder; and other reckonings of all of them.
+# Files beside the zones that can be read as one: the machine's own, a template, a placeholder; and
+# other reckonings of all of them.
 _NO_ZONES = frozenset({"posixrules", "localtime", "Factory"})
 _NO_FOLDERS = ("posix/", "right/")
 

@@ -527,7 +527,10 @@ def _free_pair() -> int:
 
 
 def test_workers_serve_what_they_counted(worker: Callable[..., ChildProcess], livewell_settings: Settings) -> None:
-    """Two processes, two ports: jobs by how they ended, due checks, start-up (R23). Seen failing on 0.5.0 (no such option: --metrics), and with a worker that ignores it."""
+    """Two processes, two ports: jobs by how they ended, due checks, start-up (R23).
+
+    Seen failing on 0.5.0 (no such option: --metrics), and with a worker that ignores it.
+    """
     first = _free_pair()
     parent = worker("worker", "shop:app", "--processes", "2", "--metrics", f"127.0.0.1:{first}")
     for n in (1, 2):

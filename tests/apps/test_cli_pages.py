@@ -25,7 +25,8 @@ def by_id(row: dict[str, object]) -> object:
     return row["id"]
 
 
-# Every command that has --limit, its further arguments, the option that turns the page, and where a row stands.
+# Every command that has --limit, its further arguments, the option that turns the page, and where a
+# row stands.
 LISTS: dict[tuple[str, ...], tuple[str, Place]] = {
     ("jobs", "list"): ("--after", by_id),
     ("dead", "list"): ("--after", by_id),
@@ -53,7 +54,11 @@ def filled(run: Run, livewell_dsn: str) -> Run:  # noqa: F811 - the fixture abov
 
 @pytest.mark.parametrize("words", LISTS, ids=" ".join)
 def test_a_list_turns_its_page(filled: Run, words: tuple[str, ...]) -> None:
-    """Row by row it is the whole list. Seen failing: `types ttl list --limit 1 --after AAPL` gave the same key for ever; `keys list` had no next page."""
+    """Row by row it is the whole list.
+
+    Seen failing: `types ttl list --limit 1 --after AAPL` gave the same key for ever; `keys list`
+    had no next page.
+    """
     turn, place = LISTS[words]
     whole = rows(filled(*words, "--json"))
     found: list[dict[str, object]] = []

@@ -44,7 +44,8 @@ UPDATE livewell.ledger SET reason = 'html', failures = 3, failing_since = now() 
 UPDATE livewell.run SET state = 'failed', error = 'failed' WHERE fence = 1;
 """
 
-# Everything that prints what is stored, with what it needs; the rest starts something, or changes it.
+# Everything that prints what is stored, with what it needs; the rest starts something, or changes
+# it.
 COMMANDS = [
     ["get", "profile", "AAPL"],
     ["get", "profile", "IBM"],

@@ -19,7 +19,8 @@ from tests.apps.test_cli_pages import commands
 from tests.apps.test_cli_types import run  # noqa: F401 - the fixture
 
 Run = Callable[..., Result]
-# What stands for a value that is free: the name of something, a key. Whatever else an option takes has a form, and nonsense does not have it.
+# What stands for a value that is free: the name of something, a key. Whatever else an option takes
+# has a form, and nonsense does not have it.
 FREE = {"TYPE", "KEY", "KEY...", "NAME", "QUEUE", "UPSTREAM", "CHANNEL", "TASK", "TEXT", "ADDRESS", "URL", "CURSOR", "ID", "[TYPE]", "[TYPE:]KEY", "[APP]", "[PSQL ARGUMENT]..."}  # fmt: skip
 PLAIN = {"FILE...": str(TYPES), "file": "-", "ID": "1", "ID...": "1", "URL": "http://127.0.0.1:9", "JSON": "{}", "TIME": "5s"}  # fmt: skip
 
@@ -52,7 +53,11 @@ def applied(run: Run) -> Run:  # noqa: F811 - the fixture above
 
 
 def test_nonsense_is_wrong_usage_in_every_command(applied: Run) -> None:
-    """Exit 2. Seen failing on 0.5.0 with 1: `get --wait nonsense`, `get --max-age`, `keys create --scope`, `--expires`, `types ttl set … TIME`."""
+    """Exit 2.
+
+    Seen failing on 0.5.0 with 1: `get --wait nonsense`, `get --max-age`, `keys create --scope`,
+    `--expires`, `types ttl set … TIME`.
+    """
     tried = wrong_usages()
     codes = {" ".join(words): applied(*words).exit_code for words in tried}
 
@@ -87,7 +92,10 @@ def test_a_key_of_a_type_that_is_not_there_is_refused(applied: Run) -> None:
 
 
 def test_a_public_key_says_how_many_sessions_it_may_have(applied: Run) -> None:
-    """R3: as given, or as the setting says. A key that is bound to types cannot operate (M2; in 0.5.0 it could)."""
+    """R3: as given, or as the setting says.
+
+    A key that is bound to types cannot operate (M2; in 0.5.0 it could).
+    """
     assert applied("keys", "create", "page", "--public", "--sessions-max", "50").exit_code == 0
     assert applied("keys", "create", "other", "--public", "--type", "quote").exit_code == 0
     refused = applied("keys", "create", "bound", "--type", "quote", "--scope", "view,operate")

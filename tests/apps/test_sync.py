@@ -1,7 +1,8 @@
 """app.sync: blocking code gets the same, through one portal thread.
 
-Broken once: a call that does not cancel when its block is left (the interrupts and the bound fail), a child that does not start anew after a fork (both fork tests
-fail), a statement on the caller's connection that runs in the portal's thread (Django's fails).
+Broken once: a call that does not cancel when its block is left (the interrupts and the bound fail),
+a child that does not start anew after a fork (both fork tests fail), a statement on the caller's
+connection that runs in the portal's thread (Django's fails).
 """
 
 from __future__ import annotations
@@ -400,7 +401,8 @@ def test_a_call_from_inside_the_portal_is_refused(shop: Shop) -> None:
 def test_a_wait_has_a_bound_and_cancels_what_it_waited_for(livewell_settings: Settings, observer: QueueSession) -> None:
     """A statement in a transaction ends on the server too, and the transaction with it.
 
-    The bound is short for the one statement that must run into it: with half a second for every call, a busy machine made others run into it too.
+    The bound is short for the one statement that must run into it: with half a second for every
+    call, a busy machine made others run into it too.
     """
     shop = Shop(livewell_settings)
     bound_seconds = 300.0

@@ -58,7 +58,10 @@ def traces(settings: Settings) -> int:
 def test_nothing_is_lost_and_nothing_doubled_when_a_worker_is_killed(
     livewell_settings: Settings, livewell_dsn: str, tmp_path: Path
 ) -> None:
-    """And the fault fired: the worker that was killed held jobs. Afterwards there is no trace of the tour."""
+    """And the fault fired: the worker that was killed held jobs.
+
+    Afterwards there is no trace of the tour.
+    """
     with demo("--jobs", "400", "--json", cwd=tmp_path, DATABASE_URL=livewell_dsn) as child:
         assert child.wait(timeout=120) == 0, child.describe()
         tally = json.loads(child.lines("stdout")[-1])

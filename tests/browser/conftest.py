@@ -1,7 +1,8 @@
 """A browser, a server, and tabs in which nothing may go wrong unnoticed.
 
-One browser for all tests of a process; each has a context of its own, which is to a browser what a person is: no cookie,
-no storage and no tab is shared. So all tests of this folder run in one event loop.
+One browser for all tests of a process; each has a context of its own, which is to a browser what a
+person is: no cookie, no storage and no tab is shared. So all tests of this folder run in one event
+loop.
 """
 
 from __future__ import annotations
@@ -72,7 +73,10 @@ async def browser() -> AsyncIterator[Browser | None]:
 
 
 class Complaints(list[str]):
-    """What consoles and pages complained of. Answers that are errors are complaints too, unless the test expects them."""
+    """What consoles and pages complained of.
+
+    Answers that are errors are complaints too, unless the test expects them.
+    """
 
     network_expected = False
     also_expected: tuple[str, ...] = ()  # until the page is closed: it tries again

@@ -34,7 +34,10 @@ async def show(page: Page, **closed: list[str]) -> None:
 
 
 async def test_the_headline_counts_what_it_says(site: Site, hand: Hand, log_in: LogIn) -> None:
-    """X1: not fresh, being fetched and without a value are told apart; what is left is good. Seen failing: "1 of 5 cards is not fresh." while three of the others waited or had no value."""
+    """X1: not fresh, being fetched and without a value are told apart; what is left is good.
+
+    Seen failing: "1 of 5 cards is not fresh." while three of the others waited or had no value.
+    """
     hand.put_all("AAPL")
     hand.fail("quote", "AAPL", "deadline")
     hand.unknown("ZZZZ")
@@ -47,7 +50,10 @@ async def test_the_headline_counts_what_it_says(site: Site, hand: Hand, log_in: 
 
 
 async def test_nothing_is_stale_only_if_nothing_is(site: Site, hand: Hand, log_in: LogIn) -> None:
-    """X1: what is being refreshed is not fresh at that instant. In 0.5.0: green "Nothing is stale." while a quote was stale."""
+    """X1: what is being refreshed is not fresh at that instant.
+
+    In 0.5.0: green "Nothing is stale." while a quote was stale.
+    """
     hand.put_all("AAPL")
     site.start()
     page = await log_in()
@@ -147,7 +153,11 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 async def test_the_command_of_the_login_page_works(
     context: BrowserContext, complaints: Complaints, elsewhere: Path, tmp_path: Path
 ) -> None:
-    """On the embedded Postgres, from any folder. In 0.5.0 the command began a second Postgres and said "Run: livewell migrate"; its link was "used already, or too old"."""
+    """On the embedded Postgres, from any folder.
+
+    In 0.5.0 the command began a second Postgres and said "Run: livewell migrate"; its link was
+    "used already, or too old".
+    """
     complaints.network_expected = True
     await context.grant_permissions(["clipboard-read", "clipboard-write"])
     env = {"LIVEWELL_DATA_DIR": str(elsewhere)}

@@ -1,7 +1,7 @@
 """Contract 1: claiming a batch is atomic.
 
-Broken once, and kept broken below: without FOR UPDATE SKIP LOCKED two workers get the same jobs in 4 of 6 orders. With the lock taken but not skipped, claims
-wait for each other.
+Broken once, and kept broken below: without FOR UPDATE SKIP LOCKED two workers get the same jobs in
+4 of 6 orders. With the lock taken but not skipped, claims wait for each other.
 """
 
 from __future__ import annotations

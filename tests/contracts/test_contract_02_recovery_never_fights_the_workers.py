@@ -1,7 +1,8 @@
 """Contract 2: recovery never fights the workers.
 
-Broken once, and kept broken below: without SKIP LOCKED recovery waits for whoever is busy with a job or a lease, and with a finish in the other order it
-deadlocks (tests/races/test_deadlock.py has that for every function that writes job rows).
+Broken once, and kept broken below: without SKIP LOCKED recovery waits for whoever is busy with a
+job or a lease, and with a finish in the other order it deadlocks (tests/races/test_deadlock.py has
+that for every function that writes job rows).
 """
 
 from __future__ import annotations

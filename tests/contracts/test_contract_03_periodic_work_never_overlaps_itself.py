@@ -1,6 +1,9 @@
-"""Contract 3: periodic work never overlaps itself, on any number of machines. A lease row with a fence; the work locks the row first, so a change of hands waits for it.
+"""Contract 3: periodic work never overlaps itself, on any number of machines.
 
-Broken once, and kept broken below: work that only looks at the fence, without the row's lock, goes on while the next holder has begun.
+A lease row with a fence; the work locks the row first, so a change of hands waits for it.
+
+Broken once, and kept broken below: work that only looks at the fence, without the row's lock, goes
+on while the next holder has begun.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ NEXT = (
 
 
 async def overlaps(refresh: RefreshSession, dsn: str) -> list[str]:
-    """Work under a term that is about to end, and the next holder. The log is in order of commit, so a begin inside another's work shows."""
+    """Work under a term that is about to end, and the next holder.
+
+    The log is in order of commit, so a begin inside another's work shows.
+    """
     refresh.rows(
         "CREATE TABLE IF NOT EXISTS livewell_test.log (who text, what text, at timestamptz DEFAULT clock_timestamp())"
     )

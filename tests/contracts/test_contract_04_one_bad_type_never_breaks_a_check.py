@@ -1,4 +1,7 @@
-"""Contract 4: one bad type never breaks a check. Its rule cannot be computed, it has no queue, or it does not exist: it counts as stale, leaves a warning, and the others go on.
+"""Contract 4: one bad type never breaks a check.
+
+Its rule cannot be computed, it has no queue, or it does not exist: it counts as stale, leaves a
+warning, and the others go on.
 
 Broken once, and kept broken below: without the isolation the whole call fails.
 """
@@ -47,7 +50,8 @@ def test_a_due_check_with_a_broken_type_serves_the_others(broken: RefreshSession
 
     assert (answer["inserted"], sorted(key for (key,) in broken.jobs())) == (2, ["broken:A", "quote:A"])
     assert broken.value("SELECT sum(n) FROM livewell.warning WHERE place = 'refresh.check'") == 1
-    # The warning names the type (R23), so that the alert counts each type for itself. Seen failing on 0.5.0: "a check failed and counted as stale", whatever the type.
+    # The warning names the type (R23), so that the alert counts each type for itself. Seen failing
+    # on 0.5.0: "a check failed and counted as stale", whatever the type.
     assert broken.column("SELECT what FROM livewell.warning WHERE place = 'refresh.check'") == [
         "broken: a check failed and counted as stale"
     ]

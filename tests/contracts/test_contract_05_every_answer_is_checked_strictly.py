@@ -1,7 +1,10 @@
-"""Contract 5: strict schema and sanity on every answer. There is one validate step, and no rows but those of its Value reach the store.
+"""Contract 5: strict schema and sanity on every answer.
 
-Broken once, and kept broken below: a missing field taken as NULL, a text taken as a number, bounds not looked at; each is noticed. And where Python would let a value through,
-the table still refuses it: its CHECKs come from the same definition.
+There is one validate step, and no rows but those of its Value reach the store.
+
+Broken once, and kept broken below: a missing field taken as NULL, a text taken as a number, bounds
+not looked at; each is noticed. And where Python would let a value through, the table still refuses
+it: its CHECKs come from the same definition.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
-"""Contract 6a: bytes come from the wire. What the budget is charged is what the upstream itself counted as sent, not what a body happens to weigh after it was parsed.
+"""Contract 6a: bytes come from the wire.
 
-Proven by breaking it: with the length of the parsed body instead (the second test), the two ledgers differ.
+What the budget is charged is what the upstream itself counted as sent, not what a body happens to
+weigh after it was parsed.
+
+Proven by breaking it: with the length of the parsed body instead (the second test), the two ledgers
+differ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Contract 7: analytics never on the hot path. Looking at what is watched already writes the viewer's own rows and nothing else: no counter, no "last viewed", no row of the key.
+"""Contract 7: analytics never on the hot path.
+
+Looking at what is watched already writes the viewer's own rows and nothing else: no counter, no
+"last viewed", no row of the key.
 
 Broken once, and kept broken below: a timestamp written for each view.
 """

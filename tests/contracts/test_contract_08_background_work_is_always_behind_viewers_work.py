@@ -1,6 +1,9 @@
-"""Contract 8: scheduled work is always behind viewers' work. The lane is a column that a CHECK bounds, set by code; every claim serves lane 0 first.
+"""Contract 8: scheduled work is always behind viewers' work.
 
-Broken once, and kept broken below: ordered by rank alone, an old background job goes before a viewer's.
+The lane is a column that a CHECK bounds, set by code; every claim serves lane 0 first.
+
+Broken once, and kept broken below: ordered by rank alone, an old background job goes before a
+viewer's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Contract 9: scheduled work never materialises types × keys. A walk takes a bounded page, remembers where it is, and goes on when there is room.
+"""Contract 9: scheduled work never materialises types × keys.
 
-Broken once, and kept broken below: without the bound the whole universe becomes jobs at once. Release 0.5.0 counted calls instead of jobs: a type with 50 keys a call queued all its 20,000 keys.
+A walk takes a bounded page, remembers where it is, and goes on when there is room.
+
+Broken once, and kept broken below: without the bound the whole universe becomes jobs at once.
+Release 0.5.0 counted calls instead of jobs: a type with 50 keys a call queued all its 20,000 keys.
 """
 
 from __future__ import annotations
@@ -63,7 +66,10 @@ def test_at_most_a_thousand_wait_whatever_the_universe_holds(refresh: RefreshSes
 
 @pytest.mark.parametrize("keys_max", [1, 3, 50, 1000])
 def test_jobs_are_counted_not_calls(refresh: RefreshSession, keys_max: int) -> None:
-    """R19: fifty keys are one call and fifty jobs. Seen failing on 0.5.0: 2,940 jobs after three pages of keys_max = 50."""
+    """R19: fifty keys are one call and fifty jobs.
+
+    Seen failing on 0.5.0: 2,940 jobs after three pages of keys_max = 50.
+    """
     prepare(refresh, keys_max=keys_max)
 
     for name in TYPES * 2:

@@ -1,7 +1,8 @@
 """Contract 10: claims, registrations and verdicts refuse to run on a replica, on a real one (R28).
 
-Broken once, and kept broken below: without its own look at pg_is_in_recovery() the refusal is only Postgres's "cannot execute … in a read-only transaction",
-which says nothing about what to do. The last wall stands by construction: a replica cannot write.
+Broken once, and kept broken below: without its own look at pg_is_in_recovery() the refusal is only
+Postgres's "cannot execute … in a read-only transaction", which says nothing about what to do. The
+last wall stands by construction: a replica cannot write.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Contract 11: finished rows never slow the queue.
 
-Broken once, and kept broken below: a claim that looks into history, and finished rows kept in the live table. Judged by what the plans touch, not by a stopwatch.
+Broken once, and kept broken below: a claim that looks into history, and finished rows kept in the
+live table. Judged by what the plans touch, not by a stopwatch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Contract 12: the check stays linear and in bounded memory. It reads what is due, in a bounded page, and counts a bounded number of viewers of each.
+"""Contract 12: the check stays linear and in bounded memory.
 
-Counted in rows that were read, not in seconds: see tests/sql/refresh/test_plans.py for the indexes. Broken once, and kept broken below: a page without a bound.
+It reads what is due, in a bounded page, and counts a bounded number of viewers of each.
+
+Counted in rows that were read, not in seconds: see tests/sql/refresh/test_plans.py for the indexes.
+Broken once, and kept broken below: a page without a bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Contract 13: no default time to live, in SQL or Python. What a type does not say, nobody makes up; what is not positive is refused.
+"""Contract 13: no default time to live, in SQL or Python.
+
+What a type does not say, nobody makes up; what is not positive is refused.
 
 Broken once, and kept broken below: a column, a parameter and a Python default are each named.
 """
@@ -33,7 +35,10 @@ def is_ttl(name: str) -> bool:
 
 
 def python_offenders(text: str) -> list[str]:
-    """Names with a default: parameters, dataclass and model fields, constants. None says that there is none."""
+    """Names with a default: parameters, dataclass and model fields, constants.
+
+    None says that there is none.
+    """
     found: list[str] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):

@@ -1,6 +1,9 @@
-"""Contract 14: source timestamps are respected. The store refuses what is older than what it has, whoever brings it and whenever.
+"""Contract 14: source timestamps are respected.
 
-Proven by breaking it: without the comparison of source times (the last test installs that) older answers replace newer ones.
+The store refuses what is older than what it has, whoever brings it and whenever.
+
+Proven by breaking it: without the comparison of source times (the last test installs that) older
+answers replace newer ones.
 """
 
 from __future__ import annotations

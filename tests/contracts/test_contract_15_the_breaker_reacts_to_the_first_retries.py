@@ -1,6 +1,7 @@
 """Contract 15: the breaker reacts to the first retries, not only to dead letters.
 
-Broken once, and kept broken below: counted only when a job has no attempts left, a dead upstream is called attempts × jobs times before anybody notices.
+Broken once, and kept broken below: counted only when a job has no attempts left, a dead upstream is
+called attempts × jobs times before anybody notices.
 """
 
 from __future__ import annotations

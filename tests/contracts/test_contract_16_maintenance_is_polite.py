@@ -1,7 +1,7 @@
 """Contract 16: maintenance waits at most 100 ms for a lock, then gives up and tries later.
 
-Broken once, and kept broken below: without the lock_timeout a reader of an old partition makes the drop wait, and everybody who wants to finish a job stands
-behind it for as long as the reader reads.
+Broken once, and kept broken below: without the lock_timeout a reader of an old partition makes the
+drop wait, and everybody who wants to finish a job stands behind it for as long as the reader reads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from tests.support.variants import variant
 OLD = "job_history_20000101"
 MILLISECONDS_MAX = 100
 
-# Functions that need more than a row lock: they build and run a statement of their own. Not the two that read and write rows of one type's table, nor those that only ask functions of ours by name (rules, states).
+# Functions that need more than a row lock: they build and run a statement of their own. Not the two
+# that read and write rows of one type's table, nor those that only ask functions of ours by name
+# (rules, states).
 IMPOLITE = """
 SELECT proname FROM pg_proc
 WHERE pronamespace = 'livewell'::regnamespace AND proname NOT IN ('read_values', 'write_values', 'evaluate_rule', 'system_state') AND prosrc ~* '\\mEXECUTE\\s+(format|''|v_)'

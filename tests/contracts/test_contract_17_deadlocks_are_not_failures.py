@@ -1,6 +1,7 @@
 """Contract 17: a deadlock or serialisation failure is not the job's fault (R17).
 
-Broken once, and kept broken below: with 40P01 taken out of the list of conflicts the handler's deadlock counts as a failed attempt.
+Broken once, and kept broken below: with 40P01 taken out of the list of conflicts the handler's
+deadlock counts as a failed attempt.
 """
 
 from __future__ import annotations
@@ -130,7 +131,8 @@ async def test_an_enqueue_that_deadlocks_is_tried_again(livewell_settings: Setti
             last = stranger.enqueue(unique_key="b")[0]
 
             async def many() -> list[Enqueued]:
-                # enqueue_many gives one key to all; two keys in one call need the requests themselves.
+                # enqueue_many gives one key to all; two keys in one call need the requests
+                # themselves.
                 requests = [task.options(unique_key=key).request({}) for key in ("a", "b")]
                 return await app._submit(requests, None)
 

@@ -1,4 +1,6 @@
-"""Contract 18: privileged functions are safe to call (F-F2). The catalog's side of it is in tests/sql/db/test_catalog.py.
+"""Contract 18: privileged functions are safe to call (F-F2).
+
+The catalog's side of it is in tests/sql/db/test_catalog.py.
 
 Broken once, for real: with search_path = '' Postgres still looks for TYPES in pg_temp first, and all three definer functions said `text`, `date` or
 `timestamptz` without a schema. A caller's own domain of that name ran its CHECK as livewell_owner. Kept broken below.
@@ -18,7 +20,8 @@ from tests.support.queue_sql import QueueSession
 from tests.support.variants import variant
 
 SESSION = "'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10'"
-# Every definer function with a call that goes through its body; a new one fails the first test until it is here.
+# Every definer function with a call that goes through its body; a new one fails the first test
+# until it is here.
 CALLS = {
     "warn": "SELECT livewell.warn('place', 'what', 'a sample')",
     "record_act": "SELECT livewell.record_act('me', 'x', 'y', '{\"a\": 1}'::pg_catalog.jsonb, 'done')",
@@ -71,7 +74,8 @@ class Attacker(QueueSession):
             "SELECT DISTINCT relname::text FROM pg_class WHERE relnamespace = 'livewell'::regnamespace AND relkind IN ('r', 'p', 'S')"
         )
         catalog = ["pg_class", "pg_inherits", "pg_roles", "pg_namespace"]
-        # Base types under their short names; the names that are grammar (integer, bigint, boolean) never go through a search path.
+        # Base types under their short names; the names that are grammar (integer, bigint, boolean)
+        # never go through a search path.
         types = self.column(
             "SELECT typname::text FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype = 'b' AND typname !~ '^_' "
             "AND typname = ANY (ARRAY['text', 'date', 'timestamptz', 'interval', 'regclass', 'name', 'int4', 'int8', 'bool', 'float8', 'jsonb', 'oid', 'uuid'])"
@@ -118,7 +122,8 @@ def attacker(dsn: str) -> Iterator[Attacker]:
             with Attacker(dsn, role) as session:
                 pid = session.connection.info.backend_pid
                 yield session
-            # Its temp objects go when its backend ends; dropping them from here at the same time can deadlock with that.
+            # Its temp objects go when its backend ends; dropping them from here at the same time
+            # can deadlock with that.
             eventually(lambda: admin.rows("SELECT 1 FROM pg_stat_activity WHERE pid = %s", pid) == [])
         finally:
             admin.rows(f"DROP OWNED BY {role}")
@@ -169,7 +174,8 @@ def test_a_search_path_with_tables_in_it_is_a_way_in(livewell_dsn: str) -> None:
         ("SET search_path = ''", "SET search_path = livewell"),
         ("(LIKE livewell.job_history INCLUDING DEFAULTS)", "(LIKE job_history INCLUDING DEFAULTS)"),
     )
-    # It reaches for the caller's table; here Postgres stops it only because that one is not shared with the owner.
+    # It reaches for the caller's table; here Postgres stops it only because that one is not shared
+    # with the owner.
     with (
         variant(livewell_dsn, "ensure_history_days", *change),
         attacker(livewell_dsn) as session,

@@ -36,7 +36,8 @@ CLIENTS = {
     ),
 }
 POOLS = {"AsyncConnectionPool", "ConnectionPool", "AsyncNullConnectionPool", "NullConnectionPool"}
-# Beside the pool: exchange, upkeep, keeper, listener, nudger, scheduler and the due check have a connection each, so that handlers can empty the pool without stopping the worker.
+# Beside the pool: exchange, upkeep, keeper, listener, nudger, scheduler and the due check have a
+# connection each, so that handlers can empty the pool without stopping the worker.
 CONNECTIONS_OF_ITS_OWN = 7
 
 

@@ -18,7 +18,8 @@ import livewell
 SOURCE = Path(livewell.__file__).parent
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 HOMES = {"psycopg": "db", "psycopg_pool": "db", "aiohttp": "outbound"}
-# The test kit and the simulators are the world outside; an upstream has a clock of its own. sync takes a caller's own psycopg connection, which it knows by name only.
+# The test kit and the simulators are the world outside; an upstream has a clock of its own. sync
+# takes a caller's own psycopg connection, which it knows by name only.
 OUTSIDE = {"testing", "apps"}
 CLOCKS = {
     ("datetime", "now"),

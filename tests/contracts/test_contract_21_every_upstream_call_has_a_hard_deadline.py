@@ -1,6 +1,9 @@
-"""Contract 21: every upstream call has a hard deadline (R15: ten seconds, all of it). Slow is failed.
+"""Contract 21: every upstream call has a hard deadline (R15: ten seconds, all of it).
 
-Proven by breaking it: with a longer deadline the same upstreams keep the caller as long as they like (the last test).
+Slow is failed.
+
+Proven by breaking it: with a longer deadline the same upstreams keep the caller as long as they
+like (the last test).
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Contract 22: table, schema and upsert change together. The definition is the only source of all three, and a table that was changed by hand is found.
+"""Contract 22: table, schema and upsert change together.
 
-Broken once, and kept broken below: every kind of change by hand, and an upsert that forgets a column.
+The definition is the only source of all three, and a table that was changed by hand is found.
+
+Broken once, and kept broken below: every kind of change by hand, and an upsert that forgets a
+column.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""The whole fault campaign: `make faults`, or `make faults ARGS="F-A2 F-B1 --seed 7 --short"`. A code stands for all its variants: F-A1 for F-A1-refresh too, F-S for everything from F-S1 on.
+"""The whole fault campaign: `make faults`, or `make faults ARGS="F-A2 F-B1 --seed 7 --short"`.
 
-One JSON line per run, to the terminal and to faults.jsonl; a code that has a clean line of the same commit there is not run again (delete the file to start over).
-Exit code 1 if anything was violated or a fault never fired.
+A code stands for all its variants: F-A1 for F-A1-refresh too, F-S for everything from F-S1 on.
+
+One JSON line per run, to the terminal and to faults.jsonl; a code that has a clean line of the same
+commit there is not run again (delete the file to start over). Exit code 1 if anything was violated
+or a fault never fired.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ OURS = "application_name = 'livewell' AND datname = current_database()"
 INSERT_EFFECT = "INSERT INTO effect (key, fence, pid) VALUES (%s, %s, %s)"
 ACCOUNTS = "CREATE TABLE account (id integer PRIMARY KEY, n bigint NOT NULL DEFAULT 0)"
 
-# An effect and the end of its job carry the same fence and commit together: one without the other is a torn commit.
+# An effect and the end of its job carry the same fence and commit together: one without the other
+# is a torn commit.
 TORN = """
 SELECT count(*) FILTER (WHERE h.fence IS NULL)::integer, count(*) FILTER (WHERE e.fence IS NULL)::integer
 FROM effect e FULL JOIN (SELECT fence FROM livewell.job_history WHERE kind = ANY (%s) AND outcome = 'succeeded') h USING (fence)
@@ -116,7 +117,10 @@ class Producer:
         return True
 
     def adopt_unknown(self) -> int:
-        """After the storm: what was enqueued without our knowing becomes a job like any other. Answers how many there were."""
+        """After the storm: what was enqueued without our knowing becomes a job like any other.
+
+        Answers how many there were.
+        """
         found = self._fleet.rows(
             "SELECT DISTINCT e.key, h.id FROM effect e JOIN livewell.job_history h USING (fence) WHERE e.key = ANY (%s)",
             (sorted(self.unknown),),

@@ -29,7 +29,8 @@ print(server.pid, server.attached, flush=True)
 sys.stdin.read()
 """
 
-# The same, but orphans are handed to it and not to init: like a container whose first process never reaps.
+# The same, but orphans are handed to it and not to init: like a container whose first process never
+# reaps.
 ADOPTING_APP = "import ctypes; ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n" + APP
 
 

@@ -185,7 +185,10 @@ class Fleet:
     # ── jobs ──
 
     async def enqueue(self, task: str, n: int = 1, **arguments: object) -> list[int]:
-        """Enqueue n jobs with keys of their own; answers the keys. They are counted as asked for once this returns."""
+        """Enqueue n jobs with keys of their own; answers the keys.
+
+        They are counted as asked for once this returns.
+        """
         first = len(self.jobs) + 1
         keys = list(range(first, first + n))
         answers = await self.app._handles[task].enqueue_many([{"key": key, **arguments} for key in keys])
@@ -292,7 +295,10 @@ class Fleet:
         return tally
 
     def overlaps(self) -> list[tuple[int, int, int]]:
-        """Keys that two processes ran at the same time: (key, pid, pid). A run whose end is not in the log ended with its process, unknown when: it is left out."""
+        """Keys that two processes ran at the same time: (key, pid, pid).
+
+        A run whose end is not in the log ended with its process, unknown when: it is left out.
+        """
         open_runs: dict[tuple[int, int], float] = {}
         runs: defaultdict[int, list[tuple[float, float, int]]] = defaultdict(list)
         for line in self.events():

@@ -121,7 +121,10 @@ async def stubborn(job: Job, key: int, seconds: float = 0.0) -> None:
 
 @app.task(queue="work", timeout=120)
 async def plain(key: int, seconds: float = 0.0) -> None:
-    """Work for some seconds; the worker finishes the job afterwards, many at a time. Run again, it is quick."""
+    """Work for some seconds; the worker finishes the job afterwards, many at a time.
+
+    Run again, it is quick.
+    """
     seconds = _patience(key, seconds)
     with noted(key):
         if seconds:

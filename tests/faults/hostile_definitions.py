@@ -296,7 +296,8 @@ def _column(**parts: Any) -> list[dict[str, Any]]:
 
 
 _DROP = "x'; DROP TABLE livewell.job; --"
-# data_type rows as only the owner could write them, around the files: refused by the database, or harmless.
+# data_type rows as only the owner could write them, around the files: refused by the database, or
+# harmless.
 ROWS: dict[str, dict[str, Any]] = {
     "name with a quote": {"name": 'q"; DROP TABLE livewell.job; --'},
     "name with a schema": {"name": "livewell.job"},

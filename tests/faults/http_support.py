@@ -175,8 +175,8 @@ class Site:
     def visitor(self, name: str, bearer: str | None) -> Visitor:
         """Somebody who comes with this key or token, or with none."""
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        # A connection for each request: one that was answered 401 or 429 is not read for a second, and a
-        # thousand such answers in turn took eight minutes.
+        # A connection for each request: one that was answered 401 or 429 is not read for a second,
+        # and a thousand such answers in turn took eight minutes.
         single = httpx2.Limits(max_keepalive_connections=0)
         client = httpx2.AsyncClient(base_url=self.base, headers=headers, timeout=30, limits=single)
         self.visitors.append(Visitor(name, bearer or "", self.base, client))
@@ -218,7 +218,10 @@ async def open_site(
     descriptors_max: int | None = None,
     **settings: object,
 ) -> AsyncIterator[Site]:
-    """A database with types, one fresh quote and jobs that nobody runs; a server process. Nobody asks too often, unless settings say otherwise. descriptors_max: the server's `ulimit -n`."""
+    """A database with types, one fresh quote and jobs that nobody runs; a server process.
+
+    Nobody asks too often, unless settings say otherwise. descriptors_max: the server's `ulimit -n`.
+    """
     issuer = {"name": "idp", "issuer": ISSUER, "audience": AUDIENCE, "algorithm": "HS256", "key": f"env:{JWT_SECRET}"}
     async with open_fleet(scale) as fleet:
         await apply_types(fleet.dsn, Settings.model_validate({"database_url": fleet.dsn}))

@@ -1,10 +1,13 @@
-"""The app of worker processes that refresh; run by `livewell worker tests.faults.refresh_app:app`. What it does is the product's; the environment may make it odd:
+"""The app of worker processes that refresh; run by `livewell worker tests.faults.refresh_app:app`.
+
+What it does is the product's; the environment may make it odd:
 
     LIVEWELL_TEST_DEADLINE_SECONDS   a shorter deadline of calls, so that a short test need not wait ten seconds for silence
     LIVEWELL_TEST_ATTENTIVE          the registry is looked at before every call, and not every two seconds
     LIVEWELL_TEST_STUBBORN           nothing stops a refresh on the way to its store: no cancellation, and not the news that its worker was buried
 
-Every refresh appends to LIVEWELL_TEST_LOG, with the fence of its first job for a key: `start`, then `done` or `fenced`.
+Every refresh appends to LIVEWELL_TEST_LOG, with the fence of its first job for a key: `start`, then
+`done` or `fenced`.
 """
 
 from __future__ import annotations

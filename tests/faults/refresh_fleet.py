@@ -50,7 +50,8 @@ HOST = "127.0.0.1"
 CLAIMS_MAX = 4000
 LOOK_SECONDS = 0.1
 DOWN_SLACK_SECONDS = 15.0  # a key goes on failing until it is called again; the log knows the restart from then on
-# Answers that may move the check time of a key: it was said what is so. An older answer may be the first of its key.
+# Answers that may move the check time of a key: it was said what is so. An older answer may be the
+# first of its key.
 CONFIRMING = ("ok", "not_modified", "added_field", "stale_answer", "slow_drip", "unknown_symbol")
 
 TRAIL = """
@@ -282,7 +283,8 @@ class RefreshFleet:
 
     def judge(self, findings: Findings) -> Ruling:
         """Safety: every row ever stored was served for its key, nothing older came over newer, nothing is called fresher than it is, no limit was broken, nothing is torn."""
-        # The database first, the log second: the workers go on, and what they store after this the log may know already.
+        # The database first, the log second: the workers go on, and what they store after this the
+        # log may know already.
         stored, confirmed = self.fleet.rows(STORED), self.fleet.rows(CONFIRMED)
         torn, miscounted = self.fleet.rows(TORN)[0], abs(self.fleet.value(MISCOUNTED))
         log, ruling = self.simulator.log, Ruling(torn=sum(torn), miscounted=miscounted, stored=len(stored))

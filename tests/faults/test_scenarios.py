@@ -13,8 +13,9 @@ import pytest
 from tests.faults.campaign import names
 from tests.faults.scenario import Scale, Scenario, scenarios
 
-# Chosen by seconds and by what no other test does to us: real signals, servers that die, disks that are full, sockets
-# that hang, every route with everybody's ids, all attacks at once. What docs/guarantees.md names is here.
+# Chosen by seconds and by what no other test does to us: real signals, servers that die, disks that
+# are full, sockets that hang, every route with everybody's ids, all attacks at once. What
+# docs/guarantees.md names is here.
 SAMPLE = {
     "F-A1",
     "F-A2",

@@ -1,6 +1,9 @@
-"""What the queue should do, in a hundred lines of plain Python: no locks, no indexes, no SQL. The database is compared with it after every step.
+"""What the queue should do, in a hundred lines of plain Python: no locks, no indexes, no SQL.
 
-Time is whole seconds since the start. Ranks are only compared with each other, so they are seconds too: a priority point is worth sixty of them.
+The database is compared with it after every step.
+
+Time is whole seconds since the start. Ranks are only compared with each other, so they are seconds
+too: a priority point is worth sixty of them.
 """
 
 from __future__ import annotations

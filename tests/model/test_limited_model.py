@@ -289,7 +289,8 @@ class LimitedMachine(RuleBasedStateMachine):
         if mortal:
             worker = mortal[pick % len(mortal)]
             self.queue.expire(worker)
-            # Buried only when somebody looks, and until then it may claim and finish; let somebody look.
+            # Buried only when somebody looks, and until then it may claim and finish; let somebody
+            # look.
             self.model.workers.discard(worker)
             self._maintained()
 

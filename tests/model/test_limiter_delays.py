@@ -1,11 +1,16 @@
-"""R12, G1: the rate as the upstream stamps it, whatever the delays. In virtual time, through the real SQL; the judge counts stamps.
+"""R12, G1: the rate as the upstream stamps it, whatever the delays.
 
-Requests arrive up to 30 s after they were written, answers come up to 30 s later, the upstream stands still now and then and stamps what came meanwhile at one instant. Workers give up at
-their deadline, are killed, frozen beyond their lease, or stopped; their requests arrive all the same. Never more stamps than the limit in any window, wherever it begins.
+In virtual time, through the real SQL; the judge counts stamps.
 
-Each test prints its seed; LIVEWELL_TEST_SEED repeats it. The twin that counts a call at its grant (as 0.5.0 did, which added two permits) must be seen to exceed the limit, or the delays
-prove nothing. Seen: 71 of 60. With calls that were not answered counted from their end (end_calls), 61 were seen with the
-seed 11, and none too many with 3356103838: not every seed tells.
+Requests arrive up to 30 s after they were written, answers come up to 30 s later, the upstream
+stands still now and then and stamps what came meanwhile at one instant. Workers give up at their
+deadline, are killed, frozen beyond their lease, or stopped; their requests arrive all the same.
+Never more stamps than the limit in any window, wherever it begins.
+
+Each test prints its seed; LIVEWELL_TEST_SEED repeats it. The twin that counts a call at its grant
+(as 0.5.0 did, which added two permits) must be seen to exceed the limit, or the delays prove
+nothing. Seen: 71 of 60. With calls that were not answered counted from their end (end_calls), 61
+were seen with the seed 11, and none too many with 3356103838: not every seed tells.
 """
 
 from __future__ import annotations

@@ -136,7 +136,8 @@ class Simulation:
         if answered > sent + PERMIT:
             self.burnt += 1
         else:
-            # One minute mostly at the very last moment, the next mostly at once: a plain log of grants lets too many through here.
+            # One minute mostly at the very last moment, the next mostly at once: a plain log of
+            # grants lets too many through here.
             late = self.chance.random() < (0.9 if int(self.now / WINDOW) % 2 == 0 else 0.1)
             at = sent + PERMIT if late else self.chance.uniform(answered, sent + PERMIT)
             at += PERMIT if late else self.chance.uniform(0, PERMIT)  # the way to the upstream
@@ -239,7 +240,8 @@ def test_a_daily_budget_holds_across_a_clock_change(
                 used[today] += flying[-1][1]
             elif row.reason == "budget":
                 assert now + timedelta(seconds=row.wait or 0) == today
-        # Some calls are long, also over a reset. Released: the job comes again, and history needs no days of next year.
+        # Some calls are long, also over a reset. Released: the job comes again, and history needs
+        # no days of next year.
         chance.shuffle(flying)
         for _ in range(chance.randint(0, len(flying))):
             claim, size = flying.pop()

@@ -34,7 +34,8 @@ UNION ALL SELECT 'dead', jsonb_agg(jsonb_build_array(id, reason) ORDER BY id) FR
 UNION ALL SELECT 'workers', jsonb_agg(jsonb_build_array(id) ORDER BY id) FROM livewell.worker
 """
 
-# A number picks one of what there is; a bundle inside a list would throw away every example in which it is still empty.
+# A number picks one of what there is; a bundle inside a list would throw away every example in
+# which it is still empty.
 picks = st.integers(0, 11)
 seconds = st.sampled_from([1, 5, 13, 14, 41, 200])
 keys = st.sampled_from([None, None, "a", "b"])
@@ -63,7 +64,8 @@ class QueueMachine(RuleBasedStateMachine):
     def two_workers_on_an_empty_queue(self) -> None:
         self.queue.rows("UPDATE livewell_test.clock SET ahead = '0'")
         self.queue.reset()
-        # No back-off: a retry without a stated delay is ready at once, so that nothing depends on jitter.
+        # No back-off: a retry without a stated delay is ready at once, so that nothing depends on
+        # jitter.
         self.queue.rows(
             "UPDATE livewell.queue SET backoff_base_seconds = 0, backoff_cap_seconds = 0, lost_max = %s", LOST_MAX
         )

@@ -1,7 +1,9 @@
 """Fairness (X2): with more demand than calls viewers decide the order, and nothing waits for ever.
 
-Three parts. The policy of dispatch_due, page and all, is played in virtual time by a few lines of Python over 10,000 keys, beside plain "most viewers first": the stated bound holds, and the other
-starves. The SQL is compared with those few lines, round by round: given the same keys, viewers and waits it dispatches the same keys in the same order. And the SQL serves 20,000 sessions over 5,000
+Three parts. The policy of dispatch_due, page and all, is played in virtual time by a few lines of
+Python over 10,000 keys, beside plain "most viewers first": the stated bound holds, and the other
+starves. The SQL is compared with those few lines, round by round: given the same keys, viewers and
+waits it dispatches the same keys in the same order. And the SQL serves 20,000 sessions over 5,000
 keys for ten virtual minutes: whatever is called had at least half the score of whatever waits.
 """
 
@@ -57,7 +59,10 @@ class Played:
 
 
 def play(policy: Policy, *, keys: int, calls_per_second: int, ttl: float, seconds: int, step: int) -> Played:
-    """Every key wants a refresh each ttl; calls are far too few. Viewers as they are in life: few keys have many."""
+    """Every key wants a refresh each ttl; calls are far too few.
+
+    Viewers as they are in life: few keys have many.
+    """
     watched = [Key(f"K{n}", min(1000, max(1, 3000 // n)), 0.0) for n in range(1, keys + 1)]
     warm = seconds // 4  # the start, where everything is due at once, is not counted as fresh or not
     for now in range(0, seconds, step):
@@ -81,7 +86,10 @@ def play(policy: Policy, *, keys: int, calls_per_second: int, ttl: float, second
 
 
 def test_the_bound_holds_for_ten_thousand_keys_where_most_viewers_first_starves() -> None:
-    """10,000 keys of a minute each want 167 calls a second; there are 10. Run with -s for the figures."""
+    """10,000 keys of a minute each want 167 calls a second; there are 10.
+
+    Run with -s for the figures.
+    """
     seed = random.randrange(1 << 32)
     random.seed(seed)
     size = {"keys": 10_000, "calls_per_second": 10, "ttl": 60.0, "seconds": 6_000, "step": 10}

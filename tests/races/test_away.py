@@ -128,7 +128,11 @@ async def test_enqueuers_are_told_one_class_of_error_for_every_way_the_database_
 
 
 async def test_a_deadline_of_our_own_is_not_told_as_a_crash_of_the_server(livewell_dsn: str) -> None:
-    """It names the deadline and what ran. Seen failing: "server closed the connection unexpectedly", where we had closed it ourselves (S8)."""
+    """It names the deadline and what ran.
+
+    Seen failing: "server closed the connection unexpectedly", where we had closed it ourselves
+    (S8).
+    """
     async with Livewell(settings(livewell_dsn, call_timeout_seconds=0.2)) as app:
         with pytest.raises(DatabaseUnavailable) as told:
             await app.database.call("SELECT   pg_sleep(30)")

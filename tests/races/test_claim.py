@@ -1,4 +1,7 @@
-"""Claims beside claims, promotion, cancellation and pause: no job twice, no job lost. And suspects run alone."""
+"""Claims beside claims, promotion, cancellation and pause: no job twice, no job lost.
+
+And suspects run alone.
+"""
 
 from __future__ import annotations
 

@@ -154,7 +154,10 @@ async def test_a_key_that_was_freed_just_now_is_called_vanished(queue: QueueSess
 
 
 async def test_a_repeated_call_is_not_told_known_when_the_key_vanished(queue: QueueSession, queue_dsn: str) -> None:
-    """Known means accepted before: live, finished or dead under this very id. It was once said of jobs that never existed."""
+    """Known means accepted before: live, finished or dead under this very id.
+
+    It was once said of jobs that never existed.
+    """
     with variant(queue_dsn, "answer_jobs", LOOK):
         seen = await holder_ends_between_insert_and_look(queue, queue_dsn, AGAIN)
 
@@ -176,7 +179,10 @@ def test_a_repeated_call_knows_its_finished_job_although_its_key_is_taken_again(
 
 
 async def repeated_call_beside_its_first_jobs_life(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """The first call committed without an answer. Its repetition waits for a stranger's key while the first job is run to its end."""
+    """The first call committed without an answer.
+
+    Its repetition waits for a stranger's key while the first job is run to its end.
+    """
 
     def prepare() -> Given:
         queue.reset()
@@ -247,7 +253,8 @@ async def repeated_plain_call_beside_its_first_jobs_life(queue: QueueSession, qu
     def judge(outcome: Outcome) -> str | None:
         job = outcome.given["job"]
         live = queue.column("SELECT id FROM livewell.job WHERE id = %s", job)
-        # The first call may come after its own repetition: it is refused as a whole, and nobody waits for its answer any more.
+        # The first call may come after its own repetition: it is refused as a whole, and nobody
+        # waits for its answer any more.
         errors = {name: state for name, state in outcome.errors.items() if (name, state) != ("first", "23505")}
         return None if not live and not errors else f"the job is live again; {outcome.errors}"
 

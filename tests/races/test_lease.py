@@ -1,4 +1,7 @@
-"""§4: the lease belongs to the worker. Claims, heartbeats, burials, reconciliation and release, in every order."""
+"""§4: the lease belongs to the worker.
+
+Claims, heartbeats, burials, reconciliation and release, in every order.
+"""
 
 from __future__ import annotations
 

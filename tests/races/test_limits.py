@@ -21,7 +21,8 @@ from tests.support.variants import GATE, OPEN, SHUT, Change, variant
 CLAIM = "SELECT answer, id FROM livewell.claim_limited(%({})s, '{}', 3)"
 Row = tuple[Any, ...]
 
-# A gate that many may pass at once, just before the claimed rows are written: who stands here holds all the locks a claim ever has.
+# A gate that many may pass at once, just before the claimed rows are written: who stands here holds
+# all the locks a claim ever has.
 BEFORE_WRITING: Change = (
     "v_fence := nextval('livewell.fence_seq');",
     f"PERFORM pg_advisory_xact_lock_shared({GATE}); v_fence := nextval('livewell.fence_seq');",

@@ -72,7 +72,10 @@ def test_ten_databases_of_one_new_cluster_are_migrated_at_once(bare: str) -> Non
 
 
 def test_sessions_that_make_the_roles_at_once_do_not_collide(bare: str) -> None:
-    """Roles belong to the cluster, and no advisory lock reaches across its databases. (Proven without the retries: 23505 on the settings.)"""
+    """Roles belong to the cluster, and no advisory lock reaches across its databases.
+
+    (Proven without the retries: 23505 on the settings.)
+    """
     sessions = 8
     settings_each = 3  # two timeouts and jit
     barrier = threading.Barrier(sessions)
@@ -94,7 +97,10 @@ def test_sessions_that_make_the_roles_at_once_do_not_collide(bare: str) -> None:
 
 
 def test_nobody_waits_behind_a_migration_that_waits(fresh_dsn: str, tmp_path: Path) -> None:
-    """Contract 16. A reader holds the table, the migration wants it alone: it steps back after 100 ms each time, and succeeds when the reader is done.
+    """Contract 16.
+
+    A reader holds the table, the migration wants it alone: it steps back after 100 ms each time,
+    and succeeds when the reader is done.
 
     Proven by raising lock_timeout to 5 s: the longest statement then took 5 s.
     """

@@ -1,4 +1,7 @@
-"""§4: a worker buries others only after it has itself renewed without a gap for one lease. Else an outage robs every living worker."""
+"""§4: a worker buries others only after it has itself renewed without a gap for one lease.
+
+Else an outage robs every living worker.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,10 @@ WEAKER_LOCK: Change = ("FOR UPDATE OF l SKIP LOCKED", "FOR NO KEY UPDATE OF l SK
 
 
 async def prune_and(refresh: RefreshSession, dsn: str, comes: str, *changes: Change) -> list[str]:
-    """Nobody wanted the key for two days; at this moment somebody does. A gate makes the prune stop between its lock and its look as well."""
+    """Nobody wanted the key for two days; at this moment somebody does.
+
+    A gate makes the prune stop between its lock and its look as well.
+    """
 
     def prepare() -> Given:
         refresh.reset()
@@ -58,7 +61,11 @@ async def prune_and(refresh: RefreshSession, dsn: str, comes: str, *changes: Cha
 
 @pytest.mark.parametrize("comes", [SUBSCRIBE, READ, SET_TTL], ids=["subscribe", "read", "time to live"])
 async def test_what_is_wanted_keeps_its_ledger_row(refresh: RefreshSession, queue_dsn: str, comes: str) -> None:
-    """In each of 90 orders. The time to live was seen lost: set_ttl found the row, waited for the prune, and then wrote to nothing."""
+    """In each of 90 orders.
+
+    The time to live was seen lost: set_ttl found the row, waited for the prune, and then wrote to
+    nothing.
+    """
     assert await prune_and(refresh, queue_dsn, comes) == []
 
 

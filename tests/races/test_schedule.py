@@ -68,7 +68,10 @@ async def test_one_of_three_runs_a_slot(schedule: ScheduleSession, queue_dsn: st
 async def test_the_lease_and_the_unique_slot_hold_where_the_lock_is_missing(
     schedule: ScheduleSession, queue_dsn: str, change: Change
 ) -> None:
-    """Three walls: the row's lock, the lease, one run per slot. With the first one down the others stand."""
+    """Three walls: the row's lock, the lease, one run per slot.
+
+    With the first one down the others stand.
+    """
     with variant(queue_dsn, "begin_run", change):
         assert await racers(schedule, queue_dsn) == []
 

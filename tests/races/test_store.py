@@ -146,7 +146,11 @@ async def test_without_the_fence_the_zombie_stores(store: StoreSession, queue_ds
 
 
 async def changed_type(store: StoreSession, queue_dsn: str) -> list[str]:
-    """A column is added while a value of the version before is stored. Under the table's lock the change sees what was stored before it; what is stored after it is of the old version."""
+    """A column is added while a value of the version before is stored.
+
+    Under the table's lock the change sees what was stored before it; what is stored after it is of
+    the old version.
+    """
 
     def prepare() -> Given:
         store.reset()

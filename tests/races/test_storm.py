@@ -1,8 +1,10 @@
 """Twelve workers that die, freeze and lose answers at random: nothing stuck, no effect twice.
 
-Each worker is a task on its own connection that speaks SQL as the real one does. Time is virtual: the clock moves when every worker that is awake has sent its
-heartbeat, so the storm does not depend on the speed of the machine. Seen to fail when recovery did not look for jobs whose worker is gone (132 stuck), and for
-most seeds when reconciling was left out (2 stuck); the fences have their own, certain tests in test_fence.py.
+Each worker is a task on its own connection that speaks SQL as the real one does. Time is virtual:
+the clock moves when every worker that is awake has sent its heartbeat, so the storm does not depend
+on the speed of the machine. Seen to fail when recovery did not look for jobs whose worker is gone
+(132 stuck), and for most seeds when reconciling was left out (2 stuck); the fences have their own,
+certain tests in test_fence.py.
 """
 
 from __future__ import annotations
@@ -138,7 +140,8 @@ class Incarnation:
         if alive:
             self.beats += 1
             self.mark = int(str(mark))
-            # Between batches we know of nothing: whatever the database thinks we hold was never answered.
+            # Between batches we know of nothing: whatever the database thinks we hold was never
+            # answered.
             await self.call("SELECT livewell.reconcile_jobs(%s, '{}', %s)", self.worker, self.mark)
             await self.call("SELECT * FROM livewell.maintain(%s, 1, 10)", self.worker)
         await self.storm.renewed(self.number)

@@ -114,7 +114,10 @@ class Web:
 
 @asynccontextmanager
 async def in_process(dsn: str, made: dict[str, tuple[str, str]], settings: Settings) -> AsyncIterator[Web]:
-    """Without a socket: requests go straight into the application. An answer is complete before it is seen, so not for streams."""
+    """Without a socket: requests go straight into the application.
+
+    An answer is complete before it is seen, so not for streams.
+    """
     async with ServerProcess(addresses(dsn, made), settings) as state:
         application = guarded(create_app(state))
         web = Web(dsn, state, httpx2.ASGITransport(app=application, raise_app_exceptions=False), BASE)

@@ -31,7 +31,10 @@ _ENOUGH = 5
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Statements to run in order; parameters like %(worker)s come from what the set-up gave. In one transaction, unless told otherwise."""
+    """Statements to run in order; parameters like %(worker)s come from what the set-up gave.
+
+    In one transaction, unless told otherwise.
+    """
 
     name: str
     steps: tuple[str, ...]

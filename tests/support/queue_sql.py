@@ -69,8 +69,8 @@ class QueueSession(AbstractContextManager["QueueSession"]):
 
     def reset(self) -> None:
         """Empty everything, and declare the one queue the tests use."""
-        # DELETE, not TRUNCATE: the tables are small, and fifteen partitions take fifteen files each time.
-        # Batches first: what a broken twin left behind must not be counted any more.
+        # DELETE, not TRUNCATE: the tables are small, and fifteen partitions take fifteen files each
+        # time. Batches first: what a broken twin left behind must not be counted any more.
         tables = (
             "batch",
             "job",

@@ -3,11 +3,11 @@
     template ──copy──▶ in a test ──cleaned, catalog as it was, new name──▶ in the next test
                             └──anything differs, or 200 tests──▶ dropped, and the next test gets a copy
 
-To copy a database and drop it takes about ten times as long as to empty it. What a test may rely on is the same:
-nobody is connected, every row, sequence, function and statistic is as in the template, and the name is new, so that
-whoever a test left behind finds no database, as after a drop. Objects that tests add are dropped and functions that
-they replaced are put back; afterwards the catalog is compared with the template's, and if it differs the database is
-dropped.
+To copy a database and drop it takes about ten times as long as to empty it. What a test may rely on
+is the same: nobody is connected, every row, sequence, function and statistic is as in the template,
+and the name is new, so that whoever a test left behind finds no database, as after a drop. Objects
+that tests add are dropped and functions that they replaced are put back; afterwards the catalog is
+compared with the template's, and if it differs the database is dropped.
 """
 
 from __future__ import annotations

@@ -77,7 +77,10 @@ PRICES: dict[str, Any] = {
 
 
 def changed(document: Mapping[str, Any], **parts: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy with values of its tables replaced; None takes one away. `changed(QUOTE, type={"ttl": "5m"})`."""
+    """A copy with values of its tables replaced; None takes one away.
+
+    `changed(QUOTE, type={"ttl": "5m"})`.
+    """
     found = copy.deepcopy(dict(document))
     for part, values in parts.items():
         for name, value in values.items():

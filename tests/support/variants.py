@@ -30,14 +30,15 @@ def source(name: str) -> str:
 def changed(text: str, *changes: Change) -> str:
     """Replace every occurrence of each old text; each must be there.
 
-    White space is folded: a run of it in the old text matches any run in the source, and inside a parenthesis it may
-    come or go, so that wrapping a statement does not break the variants of it.
+    White space is folded: a run of it in the old text matches any run in the source, and inside a
+    parenthesis it may come or go, so that wrapping a statement does not break the variants of it.
     """
     for old, new in changes:
         tight = re.sub(r"\s+(?=\))|(?<=\()\s+", "", old.strip())
         folded = r"\s+".join(re.escape(word) for word in tight.split())
         folded = folded.replace(r"\(", r"\(\s*").replace(r"\)", r"\s*\)")
-        # White space around the words must be there, and stays: BEGIN and what follows a removed line are two words.
+        # White space around the words must be there, and stays: BEGIN and what follows a removed
+        # line are two words.
         folded = (r"(?<=\s)" if old[:1].isspace() else "") + folded + (r"(?=\s)" if old[-1:].isspace() else "")
         text, found = re.subn(folded, new.replace("\\", r"\\"), text) if old.strip() else (text, 0)
         assert found, f"the source no longer contains {old!r}: mend the variant"

@@ -297,7 +297,8 @@ def test_a_killed_server_that_is_still_a_zombie_is_started_again(made_dir: Path)
 def test_postmaster_pid_stays_while_an_old_backend_lives(made_dir: Path, zombie: bool) -> None:
     """No second server beside an old backend; once that has ended, the data is served again.
 
-    Proven by removing the ORPHANED branch of life_of: with the zombie, postmaster.pid was gone at the first assert.
+    Proven by removing the ORPHANED branch of life_of: with the zombie, postmaster.pid was gone at
+    the first assert.
     """
     pid_file = made_dir / "pgdata" / "postmaster.pid"
     with running_app(made_dir, code=ADOPTING_APP if zombie else "pass") as app, ExitStack() as cleanup:

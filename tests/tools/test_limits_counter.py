@@ -76,7 +76,8 @@ def test_a_window_without_length_is_refused() -> None:
 def test_overlaps_are_those_of_the_worst_instant(calls: list[Call]) -> None:
     """Every nanosecond is looked at, in total and for each key.
 
-    Seen to fail when beginnings were sorted before ends at the same instant, and when a key that was asked twice in one call counted twice.
+    Seen to fail when beginnings were sorted before ends at the same instant, and when a key that
+    was asked twice in one call counted twice.
     """
     instants = range(40)
     most = overlaps(calls)
@@ -107,14 +108,20 @@ def test_histories_that_agree_have_no_violations() -> None:
 
 
 def test_a_success_without_a_call_is_found() -> None:
-    """The database says that it was refreshed, and the upstream knows nothing of it. Seen to fail with the check off."""
+    """The database says that it was refreshed, and the upstream knows nothing of it.
+
+    Seen to fail with the check off.
+    """
     assert checker((1, 10)).check_calls([(1, 10), (2, 11)]) == [
         "job 2 (fence 11) succeeded, but the upstream never saw a call of it"
     ]
 
 
 def test_a_success_on_a_broken_answer_is_found() -> None:
-    """Half an answer is no answer; of one whose upstream was killed over it nobody knows. Seen to fail with the check off."""
+    """Half an answer is no answer; of one whose upstream was killed over it nobody knows.
+
+    Seen to fail with the check off.
+    """
     [call] = checker((1, 10)).calls
     for ending, found in (("cut", 1), ("client_left", 1), ("killed", 0), ("answered", 0)):
         broken = HistoryChecker([replace(call, ending=ending)])  # type: ignore[arg-type]
@@ -122,7 +129,10 @@ def test_a_success_on_a_broken_answer_is_found() -> None:
 
 
 def test_a_call_of_no_job_is_found() -> None:
-    """Unknown job, a fence that was never given, no header at all. Seen to fail with each of the three taken out."""
+    """Unknown job, a fence that was never given, no header at all.
+
+    Seen to fail with each of the three taken out.
+    """
     history = HistoryChecker([*checker((1, 10), (7, 70), (1, 11)).calls, made(9, 10, number=9, jobs="what?")])
     assert history.check_calls([(1, 10)]) == [
         "call 9 (GET /quote, 200, answered) names no job: X-Livewell-Call is 'what?'",
@@ -139,7 +149,10 @@ def test_a_request_that_was_sent_twice_is_found() -> None:
 
 
 def test_usage_that_was_booked_wrong_is_found() -> None:
-    """Too much, too little, or for another credential; the slack is for those who may not know. Seen to fail with abs() left out."""
+    """Too much, too little, or for another credential; the slack is for those who may not know.
+
+    Seen to fail with abs() left out.
+    """
     history = HistoryChecker([replace(made(n), wire_bytes=100, content_bytes=900) for n in range(3)])
     assert history.check_usage({"fake-a": 3}) == []
     assert history.check_usage({"fake-a": 300}, unit="wire_bytes") == []
@@ -170,7 +183,10 @@ def test_too_many_calls_in_flight_are_found() -> None:
 
 
 def test_a_stored_version_that_was_never_sent_is_found() -> None:
-    """A value of another key, or of an answer that was cut. Seen to fail with endings left out of account."""
+    """A value of another key, or of an answer that was cut.
+
+    Seen to fail with endings left out of account.
+    """
     whole = replace(made(0, 1), versions={"A": 1, "B": 5})
     cut = replace(made(2, 3), versions={"A": 2}, ending="cut")
     history = HistoryChecker([whole, cut])

@@ -116,7 +116,8 @@ def test_listen_behind_the_pooler_receives_nothing(pooler: PgBouncer, server_dsn
         direct.execute("LISTEN nudge")
         direct.execute("NOTIFY nudge, 'hello'")
         assert [notice.payload for notice in direct.notifies(timeout=10, stop_after=1)] == ["hello"]
-        # The direct listener has it, so the pooled one would have it by now; half a second is for the slow machine.
+        # The direct listener has it, so the pooled one would have it by now; half a second is for
+        # the slow machine.
         assert list(pooled.notifies(timeout=0.5)) == []
 
 

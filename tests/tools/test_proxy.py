@@ -446,7 +446,8 @@ async def test_a_threaded_proxy_serves_while_this_loop_is_blocked(echo: Echo) ->
     with ThreadedProxy("127.0.0.1", echo.port) as outer, ThreadedProxy("127.0.0.1", outer.port) as proxy:
         assert await asyncio.to_thread(talk, proxy.port) == b"hello"
         proxy.refuse()
-        # From this very thread, which the echo server needs too: only the proxy's own thread can answer.
+        # From this very thread, which the echo server needs too: only the proxy's own thread can
+        # answer.
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE_SECONDS)
         assert proxy.counts.bytes_down == 5

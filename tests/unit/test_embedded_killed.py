@@ -35,7 +35,10 @@ def test_a_server_that_left_its_pid_file_was_killed(folder: Folder, tmp_path: Pa
 
 
 def test_a_server_that_is_being_stopped_was_not_killed(folder: Folder, tmp_path: Path) -> None:
-    """Whoever stops it holds the lock until its pid file is gone. Seen failing without the second look: `up` started it again."""
+    """Whoever stops it holds the lock until its pid file is gone.
+
+    Seen failing without the second look: `up` started it again.
+    """
     asked = threading.Event()
 
     def ask() -> bool:

@@ -1,4 +1,7 @@
-"""Two lock files: what running needs, and beside it what tests and checks need. The same pins in both."""
+"""Two lock files: what running needs, and beside it what tests and checks need.
+
+The same pins in both.
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,10 @@ def test_the_map_of_a_package_names_every_module(name: str) -> None:
 
 
 def test_the_architecture_names_every_package() -> None:
-    """The first column of its table, and what lies in src/livewell. Seen failing on 0.5.0: seven were missing."""
+    """The first column of its table, and what lies in src/livewell.
+
+    Seen failing on 0.5.0: seven were missing.
+    """
     named = {word for cell in _rows() for word in re.findall(r"`(\w+)`", cell[0])}
     assert named == there(PACKAGE)
 

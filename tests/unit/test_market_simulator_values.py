@@ -222,7 +222,11 @@ def test_every_dataset_is_reachable() -> None:
 
 
 def test_what_is_said_of_a_year_holds_for_every_day_of_it(market: Market) -> None:
-    """Nothing contradicts itself on one card. Seen failing: the chart showed 290.31 to 360.27, the quote said 295.18 to 355.89 of the year; Apple sold beverages."""
+    """Nothing contradicts itself on one card.
+
+    Seen failing: the chart showed 290.31 to 360.27, the quote said 295.18 to 355.89 of the year;
+    Apple sold beverages.
+    """
     for symbol in market.universe.symbols[:40]:
         [quote] = rows_of(market, "/stable/quote", (symbol,), NOON, {})
         days = rows_of(market, "/stable/historical-price-eod/full", (symbol,), NOON, {})

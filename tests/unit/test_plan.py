@@ -49,7 +49,10 @@ def test_with_half_the_calls_half_is_fresh_and_all_calls_are_used() -> None:
 
 
 def test_a_plan_says_why_not_everything_can_be_fresh() -> None:
-    """ "74 % can be fresh" beside 13 of 58 calls needed was a riddle: 26 % of the keys failed. The parts are all that is missing."""
+    """ "74 % can be fresh" beside 13 of 58 calls needed was a riddle: 26 % of the keys failed.
+
+    The parts are all that is missing.
+    """
     found = planned(group(74), group(20, state="failing"), group(6, state="stopped"), calls=100.0)
     assert not found.short
     assert [why for why, _ in found.not_fresh] == ["failing", "stopped", "calls"]

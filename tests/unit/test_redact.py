@@ -17,7 +17,8 @@ unhurried = settings(deadline=None)  # the default of 200 ms fails on a busy mac
 
 printable = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=20)
 secrets = st.builds(lambda before, after: before + CANARY + after, printable, printable)
-# As it stands in a URL (escaped), a quoted text (without quote and backslash), or a word (without a leading quote).
+# As it stands in a URL (escaped), a quoted text (without quote and backslash), or a word (without a
+# leading quote).
 url_secrets = secrets.map(lambda secret: quote(secret, safe=""))
 quoted_secrets = st.text(st.characters(exclude_characters="'\"\\", codec="utf-8"), max_size=20).map(
     lambda text: text + CANARY + text
@@ -127,7 +128,10 @@ FORMS = {
 @unhurried
 @given(st.data())
 def test_a_planted_secret_never_survives(form: str, data: st.DataObject) -> None:
-    """Whatever form it has and whatever stands around it. Proven by removing each pattern in turn: this fails."""
+    """Whatever form it has and whatever stands around it.
+
+    Proven by removing each pattern in turn: this fails.
+    """
     text = " ".join([data.draw(prose), form.format(data.draw(FORMS[form])), data.draw(prose)])
 
     assert CANARY.upper() not in redact(text).upper()
@@ -176,7 +180,10 @@ def test_harmless_parameters_beside_a_key_stay_readable() -> None:
 
 
 def test_counts_after_a_secrets_name_stay_readable() -> None:
-    """R25: "did not accept the credential: *** times" hid a number that is the whole message. A number alone is still hidden."""
+    """R25: "did not accept the credential: *** times" hid a number that is the whole message.
+
+    A number alone is still hidden.
+    """
     assert redact("did not accept the credential: 1,234 times for type fx") == (
         "did not accept the credential: 1,234 times for type fx"
     )

@@ -29,7 +29,8 @@ NEW_YORK = "America/New_York"
         ("2026-07-22T09:41:12Z", "datetime", NEW_YORK, "2026-07-22T09:41:12+00:00"),
         ("2026-07-22T09:41:12.5+0200", "datetime", NEW_YORK, "2026-07-22T07:41:12.500000+00:00"),
         ("2026-07-22 09:41", "datetime", "UTC", "2026-07-22T09:41:00+00:00"),
-        # Put forward at 02:00 on 8 March 2026: half past two never was; put back at 02:00 on 1 November: half past one was twice.
+        # Put forward at 02:00 on 8 March 2026: half past two never was; put back at 02:00 on 1
+        # November: half past one was twice.
         ("2026-03-08 02:30:00", "datetime", NEW_YORK, "2026-03-08T07:30:00+00:00"),
         ("2026-11-01 01:30:00", "datetime", NEW_YORK, "2026-11-01T05:30:00+00:00"),
     ],

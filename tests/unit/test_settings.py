@@ -371,7 +371,10 @@ class TestSecrets:
     def test_a_password_is_in_no_part_of_an_error(
         self, monkeypatch: pytest.MonkeyPatch, variable: str, address: str
     ) -> None:
-        """Message, traceback with locals, causes and contexts. Proven by raising inside the except block: this fails."""
+        """Message, traceback with locals, causes and contexts.
+
+        Proven by raising inside the except block: this fails.
+        """
         if variable == "livewell.toml":
             write(f"database_url = {json.dumps(address)}\n")
         else:

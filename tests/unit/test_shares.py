@@ -31,7 +31,10 @@ def clients_until_full(most: int, places: int) -> int:
 
 
 def test_it_takes_many_addresses_to_fill_what_strangers_may_have() -> None:
-    """The figures of docs/reference/streams.md: keys, streams and waits by default. Without shares it took 1, 25 and 10."""
+    """The figures of docs/reference/streams.md: keys, streams and waits by default.
+
+    Without shares it took 1, 25 and 10.
+    """
     assert [clients_until_full(*bound) for bound in ((1000, 20_000), (200, 5000), (10, 100))] == [88, 91, 22]
 
 

@@ -90,7 +90,10 @@ def test_a_session_of_somebody_anonymous_goes_on_under_the_hash_of_its_id(livewe
 
 
 def test_a_key_that_is_bound_to_types_operates_no_more(livewell_server: str) -> None:
-    """M2: it loses the scope, and one that had no other is revoked; a key of all types keeps it. Each can be used and revoked afterwards."""
+    """M2: it loses the scope, and one that had no other is revoked; a key of all types keeps it.
+
+    Each can be used and revoked afterwards.
+    """
     made = "SELECT livewell.create_key(%s, decode(repeat('00', 32), 'hex'), 'key', 'x', %s, %s, false, NULL)"
     with new_database(livewell_server) as dsn, QueueSession(dsn) as queue:
         install("0.5.0", dsn)
@@ -170,7 +173,10 @@ def test_runs_and_alerts_are_there_still(old: str) -> None:
 
 
 def test_a_walk_that_was_under_way_goes_on_and_slots_that_waited_stay(livewell_server: str) -> None:
-    """R19: with the same run and from its cursor; its next slot is planned anew. A type that is not scheduled any more leaves the list."""
+    """R19: with the same run and from its cursor; its next slot is planned anew.
+
+    A type that is not scheduled any more leaves the list.
+    """
     with new_database(livewell_server) as dsn, QueueSession(dsn) as queue:
         install("0.6.0", dsn)
         for name in ("walking", "waiting"):
@@ -209,7 +215,11 @@ def test_a_walk_that_was_under_way_goes_on_and_slots_that_waited_stay(livewell_s
 
 
 def test_jobs_that_the_table_refuses_now_stop_nobody(livewell_server: str) -> None:
-    """Contract 8: 0.5.0 accepted any lane, priority and payload by plain INSERT. They are brought within the bounds; one that cannot be is a dead letter, and good jobs beside them are claimed."""
+    """Contract 8: 0.5.0 accepted any lane, priority and payload by plain INSERT.
+
+    They are brought within the bounds; one that cannot be is a dead letter, and good jobs beside
+    them are claimed.
+    """
     with new_database(livewell_server) as dsn, QueueSession(dsn) as queue:
         install("0.5.0", dsn)
         queue.rows(

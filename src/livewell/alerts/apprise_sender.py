@@ -1,8 +1,10 @@
 """Send through apprise, which speaks to a hundred services (`pip install livewell[apprise]`).
 
-apprise makes its own calls. Before it does, the host of its address is looked up and judged by our guard; services with fixed hosts have none to
-judge. What it does afterwards (a second look-up, redirects) is out of our hands, so addresses for it are for people whom the server trusts.
-It answers yes or no, and its no covers a receiver that said no as well as one that took the message and never answered: unknown, not sent again.
+apprise makes its own calls. Before it does, the host of its address is looked up and judged by our
+guard; services with fixed hosts have none to judge. What it does afterwards (a second look-up,
+redirects) is out of our hands, so addresses for it are for people whom the server trusts. It
+answers yes or no, and its no covers a receiver that said no as well as one that took the message
+and never answered: unknown, not sent again.
 """
 
 from __future__ import annotations
@@ -49,7 +51,10 @@ async def send_by_apprise(
 
 
 def _plugin(address: str) -> Any:
-    """What speaks to this address; None where apprise knows nobody. The first time it reads a hundred plugins, which takes a while."""
+    """What speaks to this address; None where apprise knows nobody.
+
+    The first time it reads a hundred plugins, which takes a while.
+    """
     library = importlib.import_module("apprise")
     logging.getLogger("apprise").disabled = True  # it logs addresses
     return library.Apprise.instantiate(address, suppress_exceptions=True)

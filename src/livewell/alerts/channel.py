@@ -1,4 +1,7 @@
-"""Whom to tell: a channel of the settings, with what its variables hold. An address is a secret: it is shown nowhere."""
+"""Whom to tell: a channel of the settings, with what its variables hold.
+
+An address is a secret: it is shown nowhere.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,11 @@ _HOST = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5}
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One receiver. `repeats`: it drops what it had before, so what may not have arrived is sent again (see docs/howto/alerts.md)."""
+    """One receiver.
+
+    `repeats`: it drops what it had before, so what may not have arrived is sent again (see
+    docs/howto/alerts.md).
+    """
 
     name: str
     kind: str

@@ -60,7 +60,10 @@ class Delivered:
 
 
 async def deliver(database: Database, channels: Sequence[Channel], *, outbound: Outbound | None = None) -> Delivered:
-    """Tell every channel what it has not been told yet. Without channels, firings are only to be seen in the lists."""
+    """Tell every channel what it has not been told yet.
+
+    Without channels, firings are only to be seen in the lists.
+    """
     expired = (await database.call(_EXPIRE, (_EXPIRED_MAX,)))[0][0]
     if not channels:
         return Delivered.of((), expired)

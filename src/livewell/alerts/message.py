@@ -25,7 +25,10 @@ _NO_MENTION = "@\u200b"  # a mention needs its @ and its word side by side
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A firing as it is told. `message_id` is the same in every attempt; `sent_at` is the database's clock."""
+    """A firing as it is told.
+
+    `message_id` is the same in every attempt; `sent_at` is the database's clock.
+    """
 
     message_id: UUID
     rule: str

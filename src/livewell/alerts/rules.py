@@ -4,7 +4,8 @@
                       ├──its query fails──▶ a warning; its alerts stay as they are
                       └──it takes too long, or loses its connection──▶ a warning, and the next rule
 
-The conditions are SQL functions, rule_<name>; livewell.alert_rules() lists them. Here is only the loop.
+The conditions are SQL functions, rule_<name>; livewell.alert_rules() lists them. Here is only the
+loop.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     0  fine, or stopped as asked        1  found a problem        2  wrong usage or configuration        130  interrupted
 
-Whatever goes wrong is one line, `livewell: <command>: <what happened, the value, what mends it>`; LIVEWELL_LOG_LEVEL=debug adds the traceback.
+Whatever goes wrong is one line, `livewell: <command>: <what happened, the value, what mends it>`;
+LIVEWELL_LOG_LEVEL=debug adds the traceback.
 """
 
 import contextlib

@@ -1,4 +1,6 @@
-"""What commands print: tables for people, JSON for programs. Numbers to the right, times as ages, an empty list in words.
+"""What commands print: tables for people, JSON for programs.
+
+Numbers to the right, times as ages, an empty list in words.
 
 `--json` prints one JSON object per line for lists and one for everything else, with stable keys and ISO times.
 """

@@ -26,7 +26,10 @@ def chosen_target(given: str | None, settings: Settings) -> str:
 
 
 def load_app(target: str) -> Livewell:
-    """Import the app; the current folder is searched first. What is missing is named, with what is there instead."""
+    """Import the app; the current folder is searched first.
+
+    What is missing is named, with what is there instead.
+    """
     from livewell.app import Livewell  # noqa: PLC0415 - heavy
 
     if not _SHAPE.fullmatch(target) or ".py:" in target:

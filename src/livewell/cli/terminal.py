@@ -1,4 +1,8 @@
-"""The one place where commands print. Nothing that came from outside moves a cursor or forges a line (M6): tests look that nobody prints past it."""
+"""The one place where commands print.
+
+Nothing that came from outside moves a cursor or forges a line (M6): tests look that nobody prints
+past it.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
     async with whoever's request ──▶ acting("key:k1") ──▶ an admin's method ──▶ audited(…): the act and its line in livewell.audit, one transaction
 
-The actor is a context variable: it belongs to one request or one command, and admins need not carry it through every call.
+The actor is a context variable: it belongs to one request or one command, and admins need not carry
+it through every call.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """One Postgres connection with a deadline on every call, and Postgres errors turned into ours.
 
-A half-open connection ignores every TCP setting, and cancelling a psycopg call costs ten seconds more (its own cancel request must fail first). So a deadline here
-does neither: it shuts the socket down, libpq sees the end of the stream, and the call fails at once as DatabaseUnavailable. The connection is then closed and
-never used again.
+A half-open connection ignores every TCP setting, and cancelling a psycopg call costs ten seconds
+more (its own cancel request must fail first). So a deadline here does neither: it shuts the socket
+down, libpq sees the end of the stream, and the call fails at once as DatabaseUnavailable. The
+connection is then closed and never used again.
 """
 
 from __future__ import annotations
@@ -140,7 +141,8 @@ def translate(error: psycopg.Error, doing: str) -> LivewellError | None:
         return _OURS[state](f"{doing}: {text}")
     if isinstance(error, pg.CheckViolation) and (error.diag.table_name or "") in {"job", "queue", "dead_job"}:
         return InvalidOption(f"{doing}: refused by {error.diag.constraint_name}: {text}")
-    # An answer without a state is libpq's own word for a connection that broke in the middle of it: psycopg makes a bare DatabaseError of that.
+    # An answer without a state is libpq's own word for a connection that broke in the middle of it:
+    # psycopg makes a bare DatabaseError of that.
     broken = not state and type(error) is psycopg.DatabaseError
     if broken or state in _ENDED or isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return DatabaseUnavailable(f"{doing}: {text}", sqlstate=state)
@@ -148,7 +150,10 @@ def translate(error: psycopg.Error, doing: str) -> LivewellError | None:
 
 
 def has_rows(cursor: Cursor) -> bool:
-    """Whether the statement answers rows. cursor.description says so too, but describes each column for it: 15 µs."""
+    """Whether the statement answers rows.
+
+    cursor.description says so too, but describes each column for it: 15 µs.
+    """
     return cursor.pgresult is not None and cursor.pgresult.status == psycopg.pq.ExecStatus.TUPLES_OK
 
 

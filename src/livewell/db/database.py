@@ -1,7 +1,8 @@
 """The pool, single calls and transactions.
 
-Where the address is a transaction pooler (PgBouncer), nothing may depend on the session: no prepared statements, no session settings. open() finds out by comparing
-the backend's own process id with the one the connection was told: a pooler invents the latter.
+Where the address is a transaction pooler (PgBouncer), nothing may depend on the session: no
+prepared statements, no session settings. open() finds out by comparing the backend's own process id
+with the one the connection was told: a pooler invents the latter.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ class Address:
 
 
 class Transaction:
-    """One open transaction. Every statement has the call deadline; what was put into on_commit runs after the commit."""
+    """One open transaction.
+
+    Every statement has the call deadline; what was put into on_commit runs after the commit.
+    """
 
     def __init__(self, connection: Connection, call_seconds: float) -> None:
         self.connection = connection
@@ -85,7 +89,10 @@ class Database:
         ] = []  # kept: after a fork, collecting one in the child would close the parent's connection
 
     async def open(self) -> None:
-        """Look at the server, refuse what cannot work, and open the pool. It belongs to this loop and this process from then on."""
+        """Look at the server, refuse what cannot work, and open the pool.
+
+        It belongs to this loop and this process from then on.
+        """
         self.loop, self.process = asyncio.get_running_loop(), os.getpid()
         self.address = await inspect(self.conninfo, self.settings.connect_timeout_seconds)
         if self.address.version < 150000:
@@ -97,7 +104,8 @@ class Database:
             min_size=1,
             max_size=self.settings.pool_size_max,
             timeout=self.settings.pool_wait_seconds,
-            # The pool doubles its pause between attempts up to this; a long one would sleep on after an outage is over. New calls make new attempts.
+            # The pool doubles its pause between attempts up to this; a long one would sleep on
+            # after an outage is over. New calls make new attempts.
             reconnect_timeout=2,
             open=False,
             kwargs={

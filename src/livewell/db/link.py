@@ -38,7 +38,10 @@ def as_numbers(numbers: Iterable[int | None]) -> str:
 
 
 class Link:
-    """One connection that reconnects when it is next needed. For loops that must not wait for a pool that handlers have emptied."""
+    """One connection that reconnects when it is next needed.
+
+    For loops that must not wait for a pool that handlers have emptied.
+    """
 
     def __init__(
         self, conninfo: str, *, call_seconds: float, connect_seconds: float, prepare: bool, options: str = ""

@@ -4,7 +4,8 @@
                                  │
                                  └── after every (re)connect: on_reconnect, so listeners catch up by reading
 
-A nudge is a hint that saves waiting for the next poll; polling is the guarantee. Payloads are channel names, never data: every role can read them.
+A nudge is a hint that saves waiting for the next poll; polling is the guarantee. Payloads are
+channel names, never data: every role can read them.
 """
 
 from __future__ import annotations
@@ -129,7 +130,11 @@ async def require_direct(conninfo: str, seconds: float, *, hear_seconds: float =
 
 
 async def _hears(listening: Connection, conninfo: str, seconds: float, hear_seconds: float) -> bool:
-    """It is a pooler. In session mode our backend is ours and hears; in transaction mode it is lent to others while we wait."""
+    """It is a pooler.
+
+    In session mode our backend is ours and hears; in transaction mode it is lent to others while we
+    wait.
+    """
     ping = f"ping:{secrets.token_hex(8)}"
     speaking = await connect(conninfo, seconds=seconds, prepare=False)
     try:

@@ -59,7 +59,10 @@ class Nudger:
             listener(name)
 
     def nudge(self, name: str) -> None:
-        """Something changed under this name: a queue, or `cancel`. Returns at once; a lost nudge only costs a poll interval."""
+        """Something changed under this name: a queue, or `cancel`.
+
+        Returns at once; a lost nudge only costs a poll interval.
+        """
         self.tell(name)
         self._waiting.add(name)
         if name not in self._resting:

@@ -1,8 +1,12 @@
-"""Is the database there? Asked five times a second on a connection of its own, so that whoever shows values can say at once that nobody can judge them any more (R22).
+"""Is the database there?
+
+Asked five times a second on a connection of its own, so that whoever shows values can say at once
+that nobody can judge them any more (R22).
 
     there ──an error, or no answer for 1.5 s──▶ away ──an answer──▶ there
 
-Nobody's request pays for it: `ready` and `away` are read from memory. A process that was itself held up judges nobody: what it did not read in time may have been there all along.
+Nobody's request pays for it: `ready` and `away` are read from memory. A process that was itself
+held up judges nobody: what it did not read in time may have been there all along.
 """
 
 from __future__ import annotations
@@ -65,9 +69,10 @@ class Presence:
 
     async def close(self) -> None:
         """Ask no more."""
-        # A cancelled task holds its traceback, and that the half-made connection. Nothing may refer to the task
-        # afterwards, or a login that is cut off in its middle stays open until the garbage collector comes; a
-        # backend that waits for a password holds up every DROP DATABASE of its server.
+        # A cancelled task holds its traceback, and that the half-made connection. Nothing may refer
+        # to the task afterwards, or a login that is cut off in its middle stays open until the
+        # garbage collector comes; a backend that waits for a password holds up every DROP DATABASE
+        # of its server.
         asking, self._asking = self._asking, None
         if asking is not None:
             asking.cancel()

@@ -1,7 +1,8 @@
 """What our sessions need, whatever the server, the database or the login has for a default.
 
-A direct connection asks for it when it is opened. A transaction pooler refuses that, and a SET would reach whoever comes next: there the login must have it (ALTER ROLE … SET), and
-the doctor says so.
+A direct connection asks for it when it is opened. A transaction pooler refuses that, and a SET
+would reach whoever comes next: there the login must have it (ALTER ROLE … SET), and the doctor says
+so.
 
     jit                             our statements are short and many; compiling them took 0.9 to 2.5 s where running them takes 40 ms (Debian's server has it on)
     default_transaction_isolation   lock first, then read in a new statement: under a snapshot for the whole transaction the second statement would be blind
@@ -31,7 +32,10 @@ def startup_options(more: Mapping[str, object]) -> str:
 
 
 def differing(found: Mapping[str, str]) -> dict[str, str]:
-    """Those of a session's settings that are not as we need them. DateStyle may say more than its style."""
+    """Those of a session's settings that are not as we need them.
+
+    DateStyle may say more than its style.
+    """
     return {name: value for name, value in found.items() if name in NEEDED and value.partition(",")[0] != NEEDED[name]}
 
 

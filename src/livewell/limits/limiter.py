@@ -181,7 +181,10 @@ class Limiter:
         self._call = call
 
     async def observe(self, headers: Mapping[str, str], *, credential: str | None = None) -> bool:
-        """Take in x-ratelimit-* and Retry-After of an answer to a call under job.credential. They only ever tighten; False when they say nothing."""
+        """Take in x-ratelimit-* and Retry-After of an answer to a call under job.credential.
+
+        They only ever tighten; False when they say nothing.
+        """
         if (credential or "") not in (self.limits.credentials or ("",)):
             known = ", ".join(self.limits.credentials) or "none: give no credential"
             raise InvalidOption(

@@ -1,4 +1,7 @@
-"""Limits as people write them: "300/min", "20GB/30d", "5000 calls/day", "10%". Pure; anything unclear is refused with what is allowed."""
+"""Limits as people write them: "300/min", "20GB/30d", "5000 calls/day", "10%".
+
+Pure; anything unclear is refused with what is allowed.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
     heard ──told──▶ forgotten: the limiter knows it
       └──the database is away──▶ kept ──before the next claim, and before the next renewal of the lease──▶ told
 
-A worker reports what it knows before it claims and before it renews. After a restart the database grants no limited call until every living worker has renewed (restart_wait.sql), so a wall
-that was met during the outage stands for the whole fleet. What is kept is a duration from when it was heard, by the monotonic clock: it shrinks while it waits.
+A worker reports what it knows before it claims and before it renews. After a restart the database
+grants no limited call until every living worker has renewed (restart_wait.sql), so a wall that was
+met during the outage stands for the whole fleet. What is kept is a duration from when it was heard,
+by the monotonic clock: it shrinks while it waits.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ _WALL = "SELECT livewell.report_wall(%s, %s, %s)"
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What an answer said about the limit of one credential. Spans are in seconds from when it was heard, instants in seconds since 1970."""
+    """What an answer said about the limit of one credential.
+
+    Spans are in seconds from when it was heard, instants in seconds since 1970.
+    """
 
     limiter: str
     credential: str
@@ -85,7 +90,10 @@ class Walls:
         self._walls: dict[tuple[str, str, str], Wall] = {}
 
     def keep(self, wall: Wall) -> Wall:
-        """Remember it until it is told; answers what is to be told now. A silence that was heard before and is longer stands."""
+        """Remember it until it is told; answers what is to be told now.
+
+        A silence that was heard before and is longer stands.
+        """
         key = (type(wall).__name__, wall.limiter if isinstance(wall, Heard) else wall.queue, wall.credential)
         before = self._walls.pop(key, None)
         if isinstance(wall, Heard) and isinstance(before, Heard):
@@ -111,7 +119,10 @@ class Walls:
 
 
 async def tell_all(call: Call, walls: Iterable[Wall]) -> None:
-    """Tell the database what is pending; raises while it is away. What it refuses for good is logged: nothing may wait for it for ever."""
+    """Tell the database what is pending; raises while it is away.
+
+    What it refuses for good is logged: nothing may wait for it for ever.
+    """
     for wall in walls:
         try:
             await wall.tell(call, waited_seconds=time.monotonic() - wall.heard)

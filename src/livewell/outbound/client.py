@@ -3,12 +3,14 @@
     URL checked ▶ address checked ▶ connected (TLS verified) ▶ before_write ▶ request ▶ head ▶ body, unpacked ▶ Answer
         └──────────────┴──────────────────┴──────────────────────┴──────────────┴────────┴──▶ CallFailed(reason)
 
-One deadline covers all of it: a server that drips a byte a second resets every timeout but this one. Redirects are not
-followed, cookies not kept, proxies and .netrc not read, failed calls not repeated: whoever holds the permit decides.
+One deadline covers all of it: a server that drips a byte a second resets every timeout but this
+one. Redirects are not followed, cookies not kept, proxies and .netrc not read, failed calls not
+repeated: whoever holds the permit decides.
 
-Measured beside bare aiohttp in one process (python -m bench.outbound: 600-byte answers, 20 at once, uvloop, CPU time, a busy
-2-core machine): 3,700 to 4,400 calls/s against 5,100 to 6,400, ratio 0.71 to 0.80. The difference is the URL check, the
-deadline, the look at a kept connection before it is used, and headers as a plain dict.
+Measured beside bare aiohttp in one process (python -m bench.outbound: 600-byte answers, 20 at once,
+uvloop, CPU time, a busy 2-core machine): 3,700 to 4,400 calls/s against 5,100 to 6,400, ratio 0.71
+to 0.80. The difference is the URL check, the deadline, the look at a kept connection before it is
+used, and headers as a plain dict.
 """
 
 import asyncio
@@ -132,8 +134,10 @@ class Outbound:
     ) -> Answer:
         """Make one request and give the whole answer, or raise CallFailed. Never a second request.
 
-        The call has a connection of its own, unless share says which other calls may have used it (answer.alone: none has). A credential goes in as a SecretStr, in headers or in query (added to the URL's own), and comes out nowhere. before_write runs on the
-        connected socket just before the request is written: what it raises is raised here, and nothing was sent.
+        The call has a connection of its own, unless share says which other calls may have used it
+        (answer.alone: none has). A credential goes in as a SecretStr, in headers or in query (added
+        to the URL's own), and comes out nowhere. before_write runs on the connected socket just
+        before the request is written: what it raises is raised here, and nothing was sent.
         """
         call = Call(body_bytes_max, before_write, share)
         return await self._request("GET", url, call, headers=headers or {}, query=query or {})
@@ -149,7 +153,8 @@ class Outbound:
     ) -> Answer:
         """The same with a body of ours; body_bytes_max bounds the answer's.
 
-        Whether it arrived: an answer says so, a CallFailed with sent=False says that it did not. With sent=True and no status nobody knows.
+        Whether it arrived: an answer says so, a CallFailed with sent=False says that it did not.
+        With sent=True and no status nobody knows.
         """
         if len(body) > POST_BYTES_MAX:
             raise InvalidOption(f"a body of {len(body)} bytes: {POST_BYTES_MAX} are allowed")
@@ -198,7 +203,8 @@ class Outbound:
                     return await self._exchange(send, call)
         except (aiohttp.ClientError, OSError, BodyRefused) as error:
             reason, detail = self._why(error, call, late=deadline.expired())
-        # Out here the errors of aiohttp, which hold the URL and the headers, are no longer in the chain.
+        # Out here the errors of aiohttp, which hold the URL and the headers, are no longer in the
+        # chain.
         if call.refusal is not None:
             raise call.refusal
         raise CallFailed(

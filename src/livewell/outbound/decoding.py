@@ -28,7 +28,10 @@ class Decoder:
         self._keep(chunk)
 
     def finish(self, *, may_be_empty: bool = True) -> bytes:  # noqa: ARG002 - of those that unpack
-        """Give the whole body; raises BodyRefused where its encoding did not come to an end. Packed, nothing is not empty."""
+        """Give the whole body; raises BodyRefused where its encoding did not come to an end.
+
+        Packed, nothing is not empty.
+        """
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     def _keep(self, data: bytes) -> None:

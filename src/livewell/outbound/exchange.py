@@ -35,7 +35,10 @@ SUBJECTS_MAX = 1_000  # that one connection remembers; then it is closed
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a call asks, as far as its connection must know. An answer about one of the subjects can only be this call's."""
+    """What a call asks, as far as its connection must know.
+
+    An answer about one of the subjects can only be this call's.
+    """
 
     family: str  # all of the question but its subjects: calls of one family may share a connection
     subjects: frozenset[str]  # no connection is asked about one of them twice
@@ -71,7 +74,10 @@ class Call:
                 self.protocol.close()
 
     def retire(self) -> None:
-        """Ask nothing more on the connection. Closed at once if it is idle, otherwise after the answer that is under way."""
+        """Ask nothing more on the connection.
+
+        Closed at once if it is idle, otherwise after the answer that is under way.
+        """
         if self.protocol is not None:
             self.protocol.force_close()
             if self.protocol.call is None:
@@ -132,10 +138,13 @@ class StaleConnection(Exception):
 
 
 def _is_stale(protocol: MeteredProtocol) -> bool:
-    """Has anything come on a kept connection since its last answer? An end, or bytes that would be taken for the next answer.
+    """Has anything come on a kept connection since its last answer?
 
-    What the event loop has not read yet counts too: a server that closes after its answer is otherwise noticed one
-    request too late. A new connection is not asked (TLS sends tickets on it unasked).
+    An end, or bytes that would be taken for the next answer.
+
+    What the event loop has not read yet counts too: a server that closes after its answer is
+    otherwise noticed one request too late. A new connection is not asked (TLS sends tickets on it
+    unasked).
     """
     if protocol.should_close or not protocol.is_connected() or protocol.transport is None:
         return True
@@ -151,7 +160,10 @@ class Request(aiohttp.ClientRequest):
 
     @property
     def connection_key(self) -> ConnectionKey:
-        """Which kept connections may carry it: those of its family. Hashes may collide, so send() compares the names."""
+        """Which kept connections may carry it: those of its family.
+
+        Hashes may collide, so send() compares the names.
+        """
         share = CALL.get().share
         return super().connection_key._replace(proxy_headers_hash=None if share is None else hash(share.family))
 

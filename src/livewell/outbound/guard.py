@@ -3,9 +3,10 @@
     name ──resolve──▶ addresses ──all checked──▶ socket opened for exactly one of them (checked once more, at the socket)
                           └──one is not allowed──▶ AddressRefused: nobody was called
 
-aiohttp asks us for addresses (Resolver) and for the socket to each of them (open_socket), so there is no second look-up
-that could answer differently. A private address among public ones refuses them all: no honest name has both.
-Checked addresses are kept for ten seconds; there are never more of them than hosts on the list.
+aiohttp asks us for addresses (Resolver) and for the socket to each of them (open_socket), so there
+is no second look-up that could answer differently. A private address among public ones refuses them
+all: no honest name has both. Checked addresses are kept for ten seconds; there are never more of
+them than hosts on the list.
 """
 
 import asyncio

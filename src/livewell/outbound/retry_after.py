@@ -1,8 +1,8 @@
 """Read Retry-After: seconds, or a date, or nonsense.
 
-A date is measured against the answer's own Date header, so that a server whose clock is wrong is wrong twice and right
-in the difference. Without one it is measured against `now`, which the caller takes from the database; with neither, a
-date says nothing. No clock is read here.
+A date is measured against the answer's own Date header, so that a server whose clock is wrong is
+wrong twice and right in the difference. Without one it is measured against `now`, which the caller
+takes from the database; with neither, a date says nothing. No clock is read here.
 """
 
 import math
@@ -21,7 +21,10 @@ _DATE_CHARS_MAX = 64
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
-    """Whole seconds to wait, from 0 to the cap; None where the header is absent or makes no sense. Names in lower case."""
+    """Whole seconds to wait, from 0 to the cap; None where the header is absent or makes no sense.
+
+    Names in lower case.
+    """
     text = headers.get("retry-after", "").strip()
     if _SECONDS.fullmatch(text):
         return min(float(math.ceil(float(text))), RETRY_AFTER_SECONDS_MAX)

@@ -3,8 +3,9 @@
     https://host[:port]/path[?query]      hosts on the allow-list
     http://… too                          only hosts named private
 
-Anything that two programs could read differently is refused, not repaired: user names, fragments, backslashes, control
-and non-ASCII characters, a lone %, dot segments, numbers in place of a host name.
+Anything that two programs could read differently is refused, not repaired: user names, fragments,
+backslashes, control and non-ASCII characters, a lone %, dot segments, numbers in place of a host
+name.
 """
 
 import re
@@ -58,7 +59,8 @@ class Hosts:
             self._allowed = frozenset(map(host_name, allowed)) | self._private
         except ValueError as error:
             raise ConfigurationError(f"outbound hosts: {error}") from error
-        # A URL with an address instead of a name meets no resolver, so it is judged here (and again at the socket).
+        # A URL with an address instead of a name meets no resolver, so it is judged here (and again
+        # at the socket).
         self._misplaced = frozenset(host for host in self._allowed if not self._may_be_called(host))
 
     def may_be_private(self, host: str) -> bool:

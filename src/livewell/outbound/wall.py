@@ -9,8 +9,9 @@
     legacy_path       the path no longer exists: our configuration is wrong
     transient         the upstream is unwell: retry later
 
-A vocabulary says how an upstream words its refusals. `plain` reads the status alone. `fmp` needs words AND status to
-agree (facts in its table below): a word alone has sent others to the wrong wall for four days.
+A vocabulary says how an upstream words its refusals. `plain` reads the status alone. `fmp` needs
+words AND status to agree (facts in its table below): a word alone has sent others to the wrong wall
+for four days.
 """
 
 import re
@@ -44,7 +45,10 @@ class Wall:
 def classify(
     vocabulary: str, status: int, headers: Mapping[str, str], body_prefix: bytes, *, now: datetime | None = None
 ) -> Wall | None:
-    """Name the wall; None where there is none, or none that is known (a 404, a redirect). Header names in lower case."""
+    """Name the wall; None where there is none, or none that is known (a 404, a redirect).
+
+    Header names in lower case.
+    """
     if vocabulary not in VOCABULARIES:
         raise InvalidOption(f"vocabulary {vocabulary!r}: allowed is one of {', '.join(VOCABULARIES)}")
     kind = _by_status(status)
@@ -53,8 +57,8 @@ def classify(
     return None if kind is None else Wall(kind, retry_after(headers, now=now))
 
 
-# A 402 of which nothing else is known parks the key, not the type: wrong, that costs one call per key; the other way
-# round one premium symbol would blind every viewer of the type.
+# A 402 of which nothing else is known parks the key, not the type: wrong, that costs one call per
+# key; the other way round one premium symbol would blind every viewer of the type.
 _STATUS: Mapping[int, Kind] = {
     401: "auth",
     402: "entitlement_key",
@@ -69,8 +73,9 @@ def _by_status(status: int) -> Kind | None:
     return "transient" if 500 <= status <= 599 else _STATUS.get(status)
 
 
-# The first line that fits, top to bottom: "Bandwidth Limit Reach" contains "Limit Reach", and a restricted symbol's text
-# also speaks of the subscription. "upgrade your plan" stands in several of them and so in none of these lines.
+# The first line that fits, top to bottom: "Bandwidth Limit Reach" contains "Limit Reach", and a
+# restricted symbol's text also speaks of the subscription. "upgrade your plan" stands in several of
+# them and so in none of these lines.
 _FMP: tuple[tuple[bytes, int, Kind], ...] = (
     (b"bandwidth limit reach", 429, "bandwidth"),
     (b"limit reach", 429, "rate"),

@@ -6,7 +6,8 @@
 async with await app.batch(follow_up=report, arguments={"day": "2026-11-16"}) as batch:
     await resize.options(batch=batch).enqueue_many([{"path": path} for path in paths])      # sealed when the block ends
 
-Only jobs that were inserted count: one merged into another job by its unique key belongs to that one.
+Only jobs that were inserted count: one merged into another job by its unique key belongs to that
+one.
 """
 
 from __future__ import annotations

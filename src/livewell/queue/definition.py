@@ -1,10 +1,13 @@
 """A task: a Python function with a name, a validated signature and a policy.
 
-Arguments are validated on both sides. At enqueue a bad argument is the caller's error and nothing is written; at run time a payload that no longer fits (the task
-changed since) becomes a dead letter with the reason, where it can be mended and redriven.
+Arguments are validated on both sides. At enqueue a bad argument is the caller's error and nothing
+is written; at run time a payload that no longer fits (the task changed since) becomes a dead letter
+with the reason, where it can be mended and redriven.
 
-A task with batch=n takes a list: `async def refresh(quotes: list[Quote])`, where Quote is a pydantic model whose fields are the arguments of one job. It may ask for the
-jobs themselves (`jobs: list[Job]`), and answer with one outcome for each: None, or the exception it would have raised for that job alone.
+A task with batch=n takes a list: `async def refresh(quotes: list[Quote])`, where Quote is a
+pydantic model whose fields are the arguments of one job. It may ask for the jobs themselves (`jobs:
+list[Job]`), and answer with one outcome for each: None, or the exception it would have raised for
+that job alone.
 """
 
 from __future__ import annotations
@@ -56,7 +59,8 @@ class TaskDefinition:
         except ValidationError as error:
             raise InvalidPayload(f"task {self.name}: {explain(error)}") from None
         try:
-            # Written by pydantic itself: 2 µs instead of 12. What it writes and Postgres does not take is rare, and looked at more closely.
+            # Written by pydantic itself: 2 µs instead of 12. What it writes and Postgres does not
+            # take is rare, and looked at more closely.
             written = self.arguments.__pydantic_serializer__.to_json(model, by_alias=False)
         except ValueError:
             written = b"NaN"
@@ -65,7 +69,10 @@ class TaskDefinition:
         return encode_json(f"task {self.name}", model.model_dump(mode="json", by_alias=False), bytes_max)
 
     def encode_many(self, many: Sequence[dict[str, Any]], bytes_max: int) -> str:
-        """The same for many: one JSON array. Checked and written all at once: 0.5 µs each instead of 5."""
+        """The same for many: one JSON array.
+
+        Checked and written all at once: 0.5 µs each instead of 5.
+        """
         if bytes_max >= _STORED_BYTES_MAX:  # else each must be measured; Postgres measures what it stores anyway
             adapter = _list_of(self.arguments, as_models=self.list_parameter is not None)
             try:
@@ -94,7 +101,11 @@ class TaskDefinition:
 
 @lru_cache(maxsize=1000)
 def _list_of(arguments: type[BaseModel], *, as_models: bool) -> TypeAdapter[list[Any]]:
-    """Checks many. A model that we made of a signature has nothing but fields, and dictionaries do as well: 2 ms instead of 8 for 5,000, most of it for collecting garbage."""
+    """Checks many.
+
+    A model that we made of a signature has nothing but fields, and dictionaries do as well: 2 ms
+    instead of 8 for 5,000, most of it for collecting garbage.
+    """
     item: Any = arguments
     if not as_models:
         fields = {name: Annotated[field.annotation, field] for name, field in arguments.model_fields.items()}

@@ -1,7 +1,8 @@
 """Enqueue one or many, in the caller's transaction or in our own.
 
-Every job has an id the client chose from a block it reserved. So when a commit's answer is lost, the same call can simply be made again: ids that were accepted the
-first time are recognised, wherever the job is by then (live, finished or dead).
+Every job has an id the client chose from a block it reserved. So when a commit's answer is lost,
+the same call can simply be made again: ids that were accepted the first time are recognised,
+wherever the job is by then (live, finished or dead).
 """
 
 from __future__ import annotations
@@ -153,7 +154,8 @@ class Enqueuer:
     def __init__(self, database: Database, nudger: Nudger) -> None:
         self._database = database
         self._nudger = nudger
-        # For single jobs, one after the other: past the pool a call takes 70 µs less. While it is busy they go through the pool.
+        # For single jobs, one after the other: past the pool a call takes 70 µs less. While it is
+        # busy they go through the pool.
         self._link = database.link()
         self._next = 0
         self._end = 0

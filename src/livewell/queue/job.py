@@ -25,7 +25,10 @@ _RESTART_SECONDS = 0.5  # what is told then is the longest it can take
 
 
 class Job:
-    """One run of one job. Ask for it by annotating a parameter: `async def resize(job: Job, path: str)`."""
+    """One run of one job.
+
+    Ask for it by annotating a parameter: `async def resize(job: Job, path: str)`.
+    """
 
     __slots__ = (
         "_called",
@@ -82,7 +85,10 @@ class Job:
         self.percent, self.note, self.reported = percent, note, False
 
     def used(self, units: int) -> None:
-        """Say what the call used of the limiter's budget; adds up over several calls. Not said, the estimate is charged."""
+        """Say what the call used of the limiter's budget; adds up over several calls.
+
+        Not said, the estimate is charged.
+        """
         if units < 0:
             raise ValueError(f"used({units}): 0 or more units are allowed")
         self.used_units = (self.used_units or 0) + units
@@ -104,9 +110,13 @@ class Job:
             )
 
     async def permit(self, calls: int = 1, *, answered: bool = False) -> None:
-        """Wait until so many more calls may be made, and take the permits. Each lasts as long as the first one did.
+        """Wait until so many more calls may be made, and take the permits.
 
-        answered: every call that this job has made so far was answered. Then they count against the rate for one window from now; otherwise from the job's end, or until they can no longer arrive.
+        Each lasts as long as the first one did.
+
+        answered: every call that this job has made so far was answered. Then they count against the
+        rate for one window from now; otherwise from the job's end, or until they can no longer
+        arrive.
         """
         if calls < 1:
             raise ValueError(f"permit({calls}): 1 or more are allowed")

@@ -1,4 +1,6 @@
-"""Run one claimed job, or the jobs of one call together, and say what came of each. The same for the worker and for inline runs in tests.
+"""Run one claimed job, or the jobs of one call together, and say what came of each.
+
+The same for the worker and for inline runs in tests.
 
 decode payload ──does not fit──▶ Refused(payload)
     │

@@ -99,8 +99,10 @@ class Task(Generic[P, R]):
     ) -> Task[P, R]:
         """The same task, enqueued differently.
 
-        With an id from app.reserve_ids() the enqueue can be repeated safely after an unknown outcome. policy says what happens when a live job has the unique key.
-        call_key: jobs of a batch task with the same one may share a call. units: what its call is expected to use of the limiter's budget.
+        With an id from app.reserve_ids() the enqueue can be repeated safely after an unknown
+        outcome. policy says what happens when a live job has the unique key. call_key: jobs of a
+        batch task with the same one may share a call. units: what its call is expected to use of
+        the limiter's budget.
         """
         changed: dict[str, Any] = {
             "delay_seconds": None if delay is None else seconds(delay, "delay"),
@@ -132,7 +134,10 @@ class Task(Generic[P, R]):
         call_key: Key | None = None,
         tx: Transaction | Foreign | None = None,
     ) -> list[Enqueued]:
-        """Enqueue one job per set of arguments, all or none, in one statement. Keys may be made from the arguments: unique_key=lambda a: a["symbol"]."""
+        """Enqueue one job per set of arguments, all or none, in one statement.
+
+        Keys may be made from the arguments: unique_key=lambda a: a["symbol"].
+        """
         keys = {"unique_key": unique_key, "group_key": group, "call_key": call_key}
         given = {name: key for name, key in keys.items() if key is not None}
         like = self._alike("null")

@@ -1,4 +1,7 @@
-"""Warn of fields that an upstream has added: they are accepted, not stored, and counted (R14). Once per field and process."""
+"""Warn of fields that an upstream has added: they are accepted, not stored, and counted (R14).
+
+Once per field and process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Is what people watch being refreshed? Types that never are and why, what upstreams refuse, keys that fail, viewers."""
+"""Is what people watch being refreshed?
+
+Types that never are and why, what upstreams refuse, keys that fail, viewers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ FROM (SELECT livewell.now() AS at) n JOIN livewell.data_type t ON t.name = %s
 CROSS JOIN LATERAL (SELECT k FROM livewell.ledger k WHERE k.data_type = %s ORDER BY k.key LIMIT 5000) AS x (l)
 WHERE (l).due_at IS NOT NULL AND (l).status_at < n.at - interval '1 minute'
 """
-# Watched keys whose last attempt failed and whose value is stale, by reason. Bounded: of a type 50,000 keys are looked at, and 5,000 failures judged.
+# Watched keys whose last attempt failed and whose value is stale, by reason. Bounded: of a type
+# 50,000 keys are looked at, and 5,000 failures judged.
 _FAILING = """
 SELECT f.reason, count(*) AS n, min(f.failing_since) AS since, min(f.key) AS key, max(f.error) AS error
 FROM (SELECT (l).reason, (l).failing_since, (l).key, (l).error

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-# On Linux time.monotonic() stands still while the machine sleeps: a laptop that is opened again would show yesterday's values as fresh.
+# On Linux time.monotonic() stands still while the machine sleeps: a laptop that is opened again
+# would show yesterday's values as fresh.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 

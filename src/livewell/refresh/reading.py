@@ -26,15 +26,22 @@ HOLDING = frozenset({"fresh", "unverifiable", "lagging"})  # verdicts that end b
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A value with its provenance (X1). value is a row, a list of rows for sets and series, or None when there is none. Values of numeric columns are Decimal, digit by digit as stored.
+    """A value with its provenance (X1).
 
-    verdict: fresh, stale, lagging (the source itself is late), unverifiable (the source gives no time), missing, failing. source_at: what the source says of its own time; fetched_at: when
-    this content was fetched; checked_at: when it was last confirmed; version grows with the content; reason: why the last attempt failed, if it did.
+    value is a row, a list of rows for sets and series, or None when there is none. Values of
+    numeric columns are Decimal, digit by digit as stored.
 
-    throttled, of app.get: it was not fresh enough and cannot be refreshed now, so nothing was queued: budget, breaker, upstream (it asked for silence), probe, backed_off, paused, parked. retry_at: when
-    it is worth asking again, None if that is not known (X5).
+    verdict: fresh, stale, lagging (the source itself is late), unverifiable (the source gives no
+    time), missing, failing. source_at: what the source says of its own time; fetched_at: when this
+    content was fetched; checked_at: when it was last confirmed; version grows with the content;
+    reason: why the last attempt failed, if it did.
 
-    stale_at: until then the verdict holds, on the database's clock; fresh_for_seconds: how long that was when the reading was made. Whoever keeps a reading asks now() for the verdict by now.
+    throttled, of app.get: it was not fresh enough and cannot be refreshed now, so nothing was
+    queued: budget, breaker, upstream (it asked for silence), probe, backed_off, paused, parked.
+    retry_at: when it is worth asking again, None if that is not known (X5).
+
+    stale_at: until then the verdict holds, on the database's clock; fresh_for_seconds: how long
+    that was when the reading was made. Whoever keeps a reading asks now() for the verdict by now.
     """
 
     type: str
@@ -60,7 +67,10 @@ class Reading:
         return self.value is not None and self.now().verdict in ("fresh", "unverifiable")
 
     def now(self) -> Reading:
-        """The same reading with its verdict as it is by now: stale once its time is over. Counted here, so it needs no database (R22)."""
+        """The same reading with its verdict as it is by now: stale once its time is over.
+
+        Counted here, so it needs no database (R22).
+        """
         if self.verdict not in HOLDING or self.fresh_for_seconds is None:
             return self
         left = self.fresh_for_seconds - (clock() - self._made_at)

@@ -1,10 +1,11 @@
 """Why an answer was not stored: a closed list of words, and what each of them means.
 
-This list is the only one. SQL has the same in `refresh_reasons()`, the browser has the words in `livewell.js`; tests
-compare both with it.
+This list is the only one. SQL has the same in `refresh_reasons()`, the browser has the words in
+`livewell.js`; tests compare both with it.
 
-Only the upstream's fault counts for the breaker. What one key can cause alone (an odd row, a symbol outside the plan)
-is the data's fault, so that ten made-up symbols of one visitor do not stop everybody (R13).
+Only the upstream's fault counts for the breaker. What one key can cause alone (an odd row, a symbol
+outside the plan) is the data's fault, so that ten made-up symbols of one visitor do not stop
+everybody (R13).
 """
 
 from __future__ import annotations
@@ -83,9 +84,10 @@ class LedgerEffect(StrEnum):
 class Meaning:
     """What follows from a reason.
 
-    blame: whose fault it is, unless the caller knows better (no connection at all is an outage, a 4xx about one key is
-    the data's fault). fared: how the call counts for the limiter, whatever blame came with it; None: as the blame says.
-    for_all: it concerns the account or the moment, so a call for many keys need not be repeated one by one.
+    blame: whose fault it is, unless the caller knows better (no connection at all is an outage, a
+    4xx about one key is the data's fault). fared: how the call counts for the limiter, whatever
+    blame came with it; None: as the blame says. for_all: it concerns the account or the moment, so
+    a call for many keys need not be repeated one by one.
     """
 
     words: str

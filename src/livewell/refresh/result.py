@@ -53,7 +53,10 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The upstream answered that there is no such key. For a key that had data this is the upstream's fault (R13), which the store knows."""
+    """The upstream answered that there is no such key.
+
+    For a key that had data this is the upstream's fault (R13), which the store knows.
+    """
 
     outcome: ClassVar[str] = "missing"
 
@@ -73,7 +76,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Singly:
-    """A call for several keys was refused, or its answer as a whole. No key is blamed before each was asked for alone."""
+    """A call for several keys was refused, or its answer as a whole.
+
+    No key is blamed before each was asked for alone.
+    """
 
     outcome: ClassVar[str] = "singly"
 

@@ -187,7 +187,8 @@ class RefreshTask:
         credential = jobs[0].credential
         secret = self._credentials.read(credential) if credential else None
         if credential and not secret:
-            # A worker without it does not claim (Credentials.can_use), so somebody took it away meanwhile. Not the job's fault, nor the key's.
+            # A worker without it does not claim (Credentials.can_use), so somebody took it away
+            # meanwhile. Not the job's fault, nor the key's.
             for job in jobs:
                 job.used(0)
             raise Release(f"environment variable {credential} is not set here, or may not be used", after="30s")
@@ -264,7 +265,10 @@ class RefreshTask:
         fetched: Fetched | None = None,
         used: int = 0,
     ) -> Sequence[JobEnd]:
-        """Store the results of one call; without fetched no call was made. Its first job carries what it cost."""
+        """Store the results of one call; without fetched no call was made.
+
+        Its first job carries what it cost.
+        """
         sent = time.monotonic() if fetched is None else fetched.sent
         entries = [
             Entry.of(job, one.type, one.key, version=version, result=results[one.key], sent=sent) for one, job in taken

@@ -1,11 +1,14 @@
-"""Why is this key as fresh, or as stale, as it is? The database's answer, and the same in words (X8).
+"""Why is this key as fresh, or as stale, as it is?
+
+The database's answer, and the same in words (X8).
 
     fresh · unverifiable · lagging · missing                       its rule says that it is not stale
     parked · paused · failing                                      it is stale, and not asked for: why not, and until when
     running · behind n · rate · budget · breaker · no worker …     it is asked for: what its job, or the due check, waits for
     not watched · scheduled                                        nobody asks
 
-Words come in two lengths: what anybody who may read the key is told, and what an operator is told beside it (job, names, what the upstream said, the command that mends it).
+Words come in two lengths: what anybody who may read the key is told, and what an operator is told
+beside it (job, names, what the upstream said, the command that mends it).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What people do with schedules: look, ask for a run, pause, remove; and read the history. Used by the command line, the server and code."""
+"""What people do with schedules: look, ask for a run, pause, remove; and read the history.
+
+Used by the command line, the server and code.
+"""
 
 from __future__ import annotations
 

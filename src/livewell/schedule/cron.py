@@ -1,6 +1,7 @@
 """Read cron texts: five fields and a time zone. Pure: the caller says what time it is.
 
-Where clocks change (cronsim, as Debian's cron does it), for a text whose minute and hour are fixed, such as "30 2 * * *":
+Where clocks change (cronsim, as Debian's cron does it), for a text whose minute and hour are fixed,
+such as "30 2 * * *":
 
     a local time that does not exist (02:30 in spring)      runs once, at the first moment after the gap (03:00)
     a local time that comes twice (02:30 in autumn)         runs once, the first time
@@ -36,7 +37,10 @@ _FIELDS = tuple(_ALLOWED)
 
 
 class CronError(ConfigurationError):
-    """A cron text or its time zone cannot be read, or it comes too rarely. problem: without the text."""
+    """A cron text or its time zone cannot be read, or it comes too rarely.
+
+    problem: without the text.
+    """
 
     def __init__(self, what: str, problem: str) -> None:
         super().__init__(f"{what}: {problem}")

@@ -33,7 +33,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """Periodic work of Livewell itself. It shows in the same list and the same history as any schedule; what it returns is the number of rows it touched."""
+    """Periodic work of Livewell itself.
+
+    It shows in the same list and the same history as any schedule; what it returns is the number of
+    rows it touched.
+    """
 
     name: str
     every_seconds: float

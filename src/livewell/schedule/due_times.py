@@ -41,7 +41,8 @@ class Plan:
 def plan(rule: Rule, missed: Missed, due: datetime, now: datetime) -> Plan:
     """Which of the slots from `due` (which has come) up to now runs next.
 
-    In UTC throughout: Python adds and subtracts wall-clock time within any other zone, and the database's session may live in one.
+    In UTC throughout: Python adds and subtracts wall-clock time within any other zone, and the
+    database's session may live in one.
     """
     due, now = due.astimezone(UTC), now.astimezone(UTC)
     if rule.kind == "once":

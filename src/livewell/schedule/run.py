@@ -7,8 +7,9 @@
       ├──a third of the lease──▶ renewed ──▶ handler
       └──renewal refused, or the database away for a lease──▶ cancelled, nothing is written: it is crashed, or will be
 
-Like a singleton, a term is trusted for less than its lease, on the monotonic clock, from before the call that got it. What is written at the end asks for the fence under the
-row's lock, so a process that stood still writes nothing.
+Like a singleton, a term is trusted for less than its lease, on the monotonic clock, from before the
+call that got it. What is written at the end asks for the fence under the row's lock, so a process
+that stood still writes nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ Ended = Literal["succeeded", "failed", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A run that the database has given us. asked: before the call that got it, on the monotonic clock."""
+    """A run that the database has given us.
+
+    asked: before the call that got it, on the monotonic clock.
+    """
 
     run: Run
     fence: int
@@ -113,7 +117,8 @@ class Running:
         if self._definition.is_async:
             return await self._definition.function(**arguments)
         self._thread = self._threads.run(self._definition.function, arguments)
-        # Shielded: a thread does not end because nobody waits for it any more, and must not be counted as free.
+        # Shielded: a thread does not end because nobody waits for it any more, and must not be
+        # counted as free.
         return await asyncio.shield(self._thread)
 
     async def _watch(self, handler: asyncio.Future[Any]) -> str | None:

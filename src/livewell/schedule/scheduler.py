@@ -6,10 +6,11 @@
        │                                                       └──waiting (it catches up, and the last run still runs)──▶ looked at again soon
        └──the database is away──▶ a pause, counted ──▶ looking
 
-There is no leader: whose call comes first gets the slot. Which slot is due is decided by the database's clock; only the reading of cron texts happens here.
+There is no leader: whose call comes first gets the slot. Which slot is due is decided by the
+database's clock; only the reading of cron texts happens here.
 
-The run of an open-ended schedule (a walk of a scheduled type) needs no handler: it is only begun here.
-Whoever does the work ends it.
+The run of an open-ended schedule (a walk of a scheduled type) needs no handler: it is only begun
+here. Whoever does the work ends it.
 """
 
 from __future__ import annotations
@@ -51,9 +52,12 @@ _THREADS_MAX = 32  # for plain handlers
 _AGAIN_SECONDS = 0.2  # until a slot that waits for the run before it is looked at again
 _MOVED_SECONDS = 0.02  # somebody else has the slot, or only the row: not to ask as fast as we can
 _LEASE_SECONDS_MAX = 3600.0
-# Of the lease that is set: whoever takes over needs a moment too, and all of it shall fit into the lease. With the whole lease the gap behind a frozen scheduler was 2.005 s of 2.
+# Of the lease that is set: whoever takes over needs a moment too, and all of it shall fit into the
+# lease. With the whole lease the gap behind a frozen scheduler was 2.005 s of 2.
 _TERM = 0.9
-_SETTLING_SECONDS = 3.0  # a process that has just started leaves housekeeping and the like alone: all of it at once took the processor from its first jobs
+# a process that has just started leaves housekeeping and the like alone: all of it at once took the
+# processor from its first jobs
+_SETTLING_SECONDS = 3.0
 _STOP_SECONDS = 3.0  # for handlers that were cancelled, and for their ends to be written
 
 
@@ -131,7 +135,10 @@ class Scheduler:
             await self._link.close()
 
     async def settle(self, grace_seconds: float, hurry: asyncio.Event) -> None:
-        """Begin nothing more; let what runs end within the grace, and end the rest as failed. A run that is cut off all the same becomes crashed when its lease is over."""
+        """Begin nothing more; let what runs end within the grace, and end the rest as failed.
+
+        A run that is cut off all the same becomes crashed when its lease is over.
+        """
         self._stopping = True
         self._waker.set()
         hurried = asyncio.ensure_future(hurry.wait())

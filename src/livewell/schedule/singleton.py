@@ -5,8 +5,10 @@
                           ├──released──▶ nobody
                           └──somebody else's fence──▶ nobody
 
-The lease is a row with a fence, on the database's clock. Locally a term is trusted for less than the lease, counted on the monotonic clock from before the call that got it was sent; so we stop
-believing before anybody else can begin. And if we believe wrongly after all (a process frozen between the check and the work), the work itself asks for the fence under the row's lock.
+The lease is a row with a fence, on the database's clock. Locally a term is trusted for less than
+the lease, counted on the monotonic clock from before the call that got it was sent; so we stop
+believing before anybody else can begin. And if we believe wrongly after all (a process frozen
+between the check and the work), the work itself asks for the fence under the row's lock.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 @router.get("/types")
 async def types(state: TheState, caller: Viewer) -> Answer: …
 
-All are coroutines, though none waits for anything: FastAPI sends plain functions to a thread each, and a hundred requests at once are then late by a tenth of a second.
+All are coroutines, though none waits for anything: FastAPI sends plain functions to a thread each,
+and a hundred requests at once are then late by a tenth of a second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Is somebody hammering at the server's gate? Servers count what they refuse, once a minute, as warnings without addresses."""
+"""Is somebody hammering at the server's gate?
+
+Servers count what they refuse, once a minute, as warnings without addresses.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from livewell.finding import Check, Finding, Patient
 
 _MINUTES = 15
 _MINUTES_MIN = 3  # refused in so many of them: a single minute is no siege
-# What ordinary clients do, too: silence of browsers that connect ahead, a key that was mistyped, a client in a hurry.
+# What ordinary clients do, too: silence of browsers that connect ahead, a key that was mistyped, a
+# client in a hurry.
 _ORDINARY = ("silent", "unknown_caller", "too_often")
 _ORDINARY_MIN = 10
 _REFUSED = """

@@ -1,8 +1,10 @@
 """Pages and static files, as they lie in livewell/web.
 
-A page asks for its files under an address that holds their fingerprint, so a browser may keep them for ever, and never mixes two versions. /livewell.js is the same module under an address that stays:
-the one file that pages of other origins may load. Every answer forbids scripts, styles and connections that are not this server's own.
-Pages of capabilities are served the same way, each under the path that it names; /pages.json lists them for a navigation.
+A page asks for its files under an address that holds their fingerprint, so a browser may keep them
+for ever, and never mixes two versions. /livewell.js is the same module under an address that stays:
+the one file that pages of other origins may load. Every answer forbids scripts, styles and
+connections that are not this server's own. Pages of capabilities are served the same way, each
+under the path that it names; /pages.json lists them for a navigation.
 """
 
 from __future__ import annotations
@@ -179,5 +181,9 @@ async def module(request: Request) -> Response:
 
 @router.api_route("/static/{fingerprint}/{name}", methods=["GET", "HEAD"])
 async def static(request: Request, fingerprint: str, name: str) -> Response:
-    """A file of the pages. Under another fingerprint there is nothing: a page that was kept asks for its own version, or is loaded again."""
+    """A file of the pages.
+
+    Under another fingerprint there is nothing: a page that was kept asks for its own version, or is
+    loaded again.
+    """
     return _send(request, shelf().files.get(name) if fingerprint == shelf().fingerprint else None, _FOR_EVER)

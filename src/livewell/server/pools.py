@@ -83,7 +83,10 @@ class Pools:
 
     @classmethod
     def of(cls, where: Addresses, settings: Settings) -> Self:
-        """Made, not opened. LISTEN goes to the hub's address, or to listen_url where that is another one."""
+        """Made, not opened.
+
+        LISTEN goes to the hub's address, or to listen_url where that is another one.
+        """
         listen = settings.listen_url.get_secret_value() if settings.listen_url is not None else None
         pooled = (
             listen is not None

@@ -106,7 +106,10 @@ class HttpServer:
             yield
 
     async def _tell(self) -> None:
-        """Once a minute: what was refused. In the log with the worst address, as rows for doctor without."""
+        """Once a minute: what was refused.
+
+        In the log with the worst address, as rows for doctor without.
+        """
         while True:
             await asyncio.sleep(_TELL_SECONDS)
             for told in self._state.refusals.tell():

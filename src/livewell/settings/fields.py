@@ -103,7 +103,8 @@ class Settings(BaseSettings):
     )
 
     worker_slots: Whole = _bounded(20, 1, 1000, "Jobs one worker runs at once.")
-    # 2000 and 1000: a drain was 8 to 10 % faster than with 1000 and 500. A worker holds so many only of jobs that take less than 50 µs.
+    # 2000 and 1000: a drain was 8 to 10 % faster than with 1000 and 500. A worker holds so many
+    # only of jobs that take less than 50 µs.
     prefetch_max: Whole = _bounded(2000, 1, 10_000, "Jobs one worker holds at most, running or waiting.")
     finish_batch_max: Whole = _bounded(1000, 1, 5000, "Jobs finished in one call at most.")
     finish_delay_ms: Number = _bounded(3, 0, 1000, "How long a finished job waits for others to share its call.")
@@ -271,7 +272,8 @@ class Settings(BaseSettings):
         given, problems = gather(cls.model_fields, flags)
         settings = cls._validate(given, problems)
         if settings is None or problems:
-            # Raised out here, not while handling pydantic's error: that one carries the values, secrets too.
+            # Raised out here, not while handling pydantic's error: that one carries the values,
+            # secrets too.
             raise ConfigurationError(message(problems))
         return settings
 
@@ -318,7 +320,8 @@ class Settings(BaseSettings):
             _, details = cls._attempt({name: item for name, item in given.items() if name not in wrong})
         conflicts = [found for detail in details for found in detail.get("ctx", {}).get("conflicts", ())]
         problems[:0] = [_value_problem(name, item) + places[name] for name, item in given.items() if name in wrong]
-        # A pair with a wrong half is not judged: the default in its place is not what the user meant.
+        # A pair with a wrong half is not judged: the default in its place is not what the user
+        # meant.
         problems += [_conflict_problem(found, given) for found in conflicts if not wrong & set(found.names)]
         return settings
 

@@ -53,7 +53,8 @@ def _from_environment(names: Collection[str], problems: list[str]) -> dict[str, 
     return given
 
 
-# A Kubernetes service called livewell-… puts LIVEWELL_…_SERVICE_HOST, LIVEWELL_…_PORT=tcp://… and more into every pod.
+# A Kubernetes service called livewell-… puts LIVEWELL_…_SERVICE_HOST, LIVEWELL_…_PORT=tcp://… and
+# more into every pod.
 _KUBERNETES = re.compile(r"LIVEWELL_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)")
 
 

@@ -8,8 +8,9 @@ with app.sync:                                          opened; closed at the en
     app.sync.admin.jobs(queue="mail")
     app.sync.call(anything_async, 1, two=2)             what has no method of its own
 
-Without `with` it opens on first use and closes at exit. Any thread may use it; all share one loop and one pool. The task comes first, as in app.enqueue(name, …),
-and not as welcome.sync.enqueue(…): one object says "blocking", and what never waits (options) stays where it is.
+Without `with` it opens on first use and closes at exit. Any thread may use it; all share one loop
+and one pool. The task comes first, as in app.enqueue(name, …), and not as welcome.sync.enqueue(…):
+one object says "blocking", and what never waits (options) stays where it is.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ class Sync:
         return self
 
     def close(self) -> None:
-        """Close what was opened here. Calls of other threads end with an error, their transactions roll back."""
+        """Close what was opened here.
+
+        Calls of other threads end with an error, their transactions roll back.
+        """
         self._opening.close()
 
     def __enter__(self) -> Self:

@@ -4,8 +4,9 @@
     Django                                                  with transaction.atomic(), connection.cursor() as tx: …
     SQLAlchemy                                              tx=session.connection()
 
-Only `SELECT * FROM livewell.enqueue_jobs(…)` is run on it, in the caller's thread: Django's connections allow no other, and an interrupt ends the statement as any of
-the caller's own. There is no nudge (we do not see the commit): such a job is found within the poll interval.
+Only `SELECT * FROM livewell.enqueue_jobs(…)` is run on it, in the caller's thread: Django's
+connections allow no other, and an interrupt ends the statement as any of the caller's own. There is
+no nudge (we do not see the commit): such a job is found within the poll interval.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Rows:
 
 
 def _fetch(connection: Any, query: str, params: Any) -> list[Any]:
-    # SQLAlchemy's execute() takes no text; DB-API cursors answer nothing, their rows are in the cursor itself.
+    # SQLAlchemy's execute() takes no text; DB-API cursors answer nothing, their rows are in the
+    # cursor itself.
     execute = getattr(connection, "exec_driver_sql", connection.execute)
     answer = execute(query, tuple(params))
     return list((answer if hasattr(answer, "fetchall") else connection).fetchall())

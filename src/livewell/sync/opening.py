@@ -3,9 +3,10 @@
     closed ──open(), portal(), enter()──▶ open ──close(), the last leave(), atexit──▶ closed
                                            └──fork──▶ closed in the child
 
-Three cases: the app is open in a running loop of somebody else's (a worker whose blocking handlers run in threads): that loop is used, and closing is not ours.
-The app is not open: a portal thread is started and the app is opened in it. The app was open before a fork: the child starts anew, and keeps what it inherited
-without touching it, because its sockets and its epoll are the parent's too.
+Three cases: the app is open in a running loop of somebody else's (a worker whose blocking handlers
+run in threads): that loop is used, and closing is not ours. The app is not open: a portal thread is
+started and the app is opened in it. The app was open before a fork: the child starts anew, and
+keeps what it inherited without touching it, because its sockets and its epoll are the parent's too.
 """
 
 from __future__ import annotations
@@ -175,7 +176,11 @@ class Opening:
             atexit.unregister(self.close)
 
     async def _disconnect(self) -> None:
-        """The last thing in our loop. The app may be open somewhere else by now, or be the parent's after a fork: not ours to close."""
+        """The last thing in our loop.
+
+        The app may be open somewhere else by now, or be the parent's after a fork: not ours to
+        close.
+        """
         database = self._database()
         if database is not None and database.loop is asyncio.get_running_loop():
             await self._app.close()

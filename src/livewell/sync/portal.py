@@ -1,7 +1,8 @@
 """The way from any thread into a running event loop.
 
-Refused, with what to do instead: a thread that runs an event loop itself (waiting would stop that loop, perhaps the very one that must answer), a portal that was
-closed, and a portal from before a fork (its loop runs in the parent only; a call would wait for ever).
+Refused, with what to do instead: a thread that runs an event loop itself (waiting would stop that
+loop, perhaps the very one that must answer), a portal that was closed, and a portal from before a
+fork (its loop runs in the parent only; a call would wait for ever).
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     begin ──▶ held ──block ends──▶ commit ──▶ on_commit (nudges)
                └──block raises, app.sync closes──▶ cancelled ──▶ rollback
 
-One coroutine holds the async transaction from begin to end, so that it is closed whatever happens to the thread; each statement is a call of its own. A thread that
-never ends its block is bounded by the server (idle_in_transaction_seconds), as in async code.
+One coroutine holds the async transaction from begin to end, so that it is closed whatever happens
+to the thread; each statement is a call of its own. A thread that never ends its block is bounded by
+the server (idle_in_transaction_seconds), as in async code.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ def held(portal: Portal, begin: Callable[[], AbstractAsyncContextManager[Transac
 
 
 def _roll_back(call: Call[Transaction], seconds: float) -> None:
-    """Wait for it: whoever handles the error must not meet locks of ours. Without an answer the server does it by itself."""
+    """Wait for it: whoever handles the error must not meet locks of ours.
+
+    Without an answer the server does it by itself.
+    """
     if call.cancel():
         with suppress(DatabaseUnavailable):
             call.wait(seconds)

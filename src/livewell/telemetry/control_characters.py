@@ -10,7 +10,8 @@ import re
 
 __all__ = ["CONTROLS", "escaped", "printable"]
 
-# C0 but line feed and tab, DEL, C1; the bidirectional controls; half a surrogate pair, which no terminal can be sent.
+# C0 but line feed and tab, DEL, C1; the bidirectional controls; half a surrogate pair, which no
+# terminal can be sent.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

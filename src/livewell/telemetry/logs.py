@@ -1,6 +1,7 @@
 """Log lines: for people or as JSON, to stderr, with secrets hidden.
 
-structlog and the standard library's logging (psycopg's pool, and whatever the user's handlers use) take the same way out:
+structlog and the standard library's logging (psycopg's pool, and whatever the user's handlers use)
+take the same way out:
 
     event ──▶ level ──▶ time ──▶ traceback as text ──▶ hide secrets ──▶ text or JSON ──▶ stderr
 """
@@ -26,7 +27,10 @@ __all__ = ["configure", "held_back", "hide"]
 
 
 def configure(*, level: str, form: Literal["text", "json"]) -> None:
-    """Send every log line of this process to stderr, from this level on. Called once, by the command line."""
+    """Send every log line of this process to stderr, from this level on.
+
+    Called once, by the command line.
+    """
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -69,7 +73,10 @@ def _seldom(repeats: Repeats) -> Callable[[logging.LogRecord], bool]:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """No log lines while a table is drawn in the same terminal: they would tear it. Where stderr goes elsewhere they are written as ever."""
+    """No log lines while a table is drawn in the same terminal: they would tear it.
+
+    Where stderr goes elsewhere they are written as ever.
+    """
     if not sys.stderr.isatty():
         yield
         return

@@ -1,7 +1,11 @@
-"""What this process has done since it began, counted: requests, pushes, jobs, due checks. Only numbers; how they are shown is the business of operations/metrics.py.
+"""What this process has done since it began, counted: requests, pushes, jobs, due checks.
 
-A process has one set of them, as it has one clock: whoever does something counts it here, and whoever is asked for metrics reads all of it. Nothing is ever taken away, so what is lost by
-a restart is what this process had counted; what is true of the whole system comes from the database (livewell.system_state).
+Only numbers; how they are shown is the business of operations/metrics.py.
+
+A process has one set of them, as it has one clock: whoever does something counts it here, and
+whoever is asked for metrics reads all of it. Nothing is ever taken away, so what is lost by a
+restart is what this process had counted; what is true of the whole system comes from the database
+(livewell.system_state).
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@ Pure, and below everything else. Two questions, two functions:
     mask_url   this text IS a database address: hide its passwords, keep what helps (host, database, user)
     redact     this text MAY hold secrets anywhere: an error, a log line, a traceback
 
-For fields with a name: names_secret, and is_credential_name for the one field whose content is itself a name.
+For fields with a name: names_secret, and is_credential_name for the one field whose content is
+itself a name.
 
-Both would rather hide too much than too little: "unexpected token: }" loses its brace, so that "token: s3cr3t" never
-keeps its secret. Both are bounded, linear in their input, and idempotent (redact by construction: it repeats its pass
-until nothing changes).
+Both would rather hide too much than too little: "unexpected token: }" loses its brace, so that
+"token: s3cr3t" never keeps its secret. Both are bounded, linear in their input, and idempotent
+(redact by construction: it repeats its pass until nothing changes).
 """
 
 import re
@@ -44,7 +45,8 @@ def _mask_authority(rest: str) -> str:
     if at:
         user, colon, _ = credentials.partition(":")
         return f"{user}:{MASK}@{tail}" if colon else rest
-    # No @: "user:secret" with the host forgotten reads as host and port, so a port that is no number is hidden.
+    # No @: "user:secret" with the host forgotten reads as host and port, so a port that is no
+    # number is hidden.
     hosts, slash, path = re.fullmatch(r"(?s)([^/?]*)([/?]?)(.*)", rest).groups()  # type: ignore[union-attr]
     return ",".join(_mask_port(host) for host in hosts.split(",")) + slash + path
 
@@ -86,7 +88,8 @@ def _mask_part(part: re.Match[str]) -> str:
     return part["key"] + part["equals"] + MASK if hides else part[0]
 
 
-# The words a secret's name ends with. What stands before them (PGPASSWORD, x-api-key) does not matter.
+# The words a secret's name ends with. What stands before them (PGPASSWORD, x-api-key) does not
+# matter.
 _NAME = r"""(?:pass(?:word|wd|phrase)|pwd|secret|token|credentials?
     |(?:api|access|account|auth|client|encryption|private|secret|server|shared|signing)[ _-]?key)"""
 _QUOTED = r"""b?(?P<quote>\\*["'])(?:(?!(?P=quote))(?:\\.|[^\\]))*(?:(?P=quote)|\\?\Z)"""
@@ -96,7 +99,8 @@ _PRIVATE_KEY = re.compile(r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:---
 _AUTHORIZATION = re.compile(
     rf"(?isx)(?P<name>authorization{_ASSIGN}) (?:{_QUOTED} | (?:[a-z][a-z0-9-]{{0,30}}[\ \t]+)?\S+)"
 )
-# In a query string a value ends at &, so the harmless parameters after it stay readable; elsewhere at white space.
+# In a query string a value ends at &, so the harmless parameters after it stay readable; elsewhere
+# at white space.
 # "refused the credential: 12 times" is a count.
 _NAMED = re.compile(
     rf"""(?isx)
@@ -111,7 +115,8 @@ _LIVEWELL_KEY = re.compile(r"(?<![A-Za-z0-9])lw_[A-Za-z0-9_-]{6,}")
 _AWS_KEY_ID = re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
 _PORT = re.compile(r"[0-9]{1,5}[/?#]")
-# A credential of Livewell is the name of an environment variable, or a plain word that an app chose.
+# A credential of Livewell is the name of an environment variable, or a plain word that an app
+# chose.
 _CREDENTIAL_NAME = re.compile(r"[A-Z][A-Z0-9]{0,20}(?:_[A-Z0-9]{1,20}){1,8}|[a-z]{1,20}(?:[_-][a-z]{1,20}){0,3}|")
 _CREDENTIAL_FIELD = re.compile(r"credentials?")
 
@@ -157,7 +162,10 @@ def _hide(text: str) -> str:
 
 
 def _hide_credentials(word: re.Match[str]) -> str:
-    """Hide the password of a URL, up to the last @ of the word. Not one pattern, because that would be quadratic."""
+    """Hide the password of a URL, up to the last @ of the word.
+
+    Not one pattern, because that would be quadratic.
+    """
     token = word[0]
     at = token.rfind("@")
     start = token.find("://")

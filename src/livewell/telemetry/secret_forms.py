@@ -1,11 +1,12 @@
 """Find a secret whose value we know in somebody else's text, however it is written there.
 
-An upstream that repeats our credential may do so in capitals, percent-encoded, with JSON or HTML escapes, in base64 or
-in hex, or in a mixture of these. Pure, and below everything else.
+An upstream that repeats our credential may do so in capitals, percent-encoded, with JSON or HTML
+escapes, in base64 or in hex, or in a mixture of these. Pure, and below everything else.
 
-The search follows a text by all its readings at once ("%41" is A, and it is also %, 4, 1) with one bit for every character
-of every form of the secret (Shift-And). So its time is linear in the text, and no context can hide a secret: "%4" before
-one that begins with 1 is read both ways. About 1 µs for a character; a text without escapes is only searched with str.find.
+The search follows a text by all its readings at once ("%41" is A, and it is also %, 4, 1) with one
+bit for every character of every form of the secret (Shift-And). So its time is linear in the text,
+and no context can hide a secret: "%4" before one that begins with 1 is read both ways. About 1 µs
+for a character; a text without escapes is only searched with str.find.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ class Secrets:
         return text[:chars_max]
 
     def is_in(self, data: bytes) -> bool:
-        """True if data (JSON of any size) holds a secret of 8 characters or more. Quicker than hide, and does not see every mixture of escapes."""
+        """True if data (JSON of any size) holds a secret of 8 characters or more.
+
+        Quicker than hide, and does not see every mixture of escapes.
+        """
         if not self._values:
             return False
         forms, low = _byte_forms(tuple(self._values)), data.lower()
@@ -113,7 +117,10 @@ class Secrets:
         return any(form.translate(_STANDARD) in low for form in self._forms)
 
     def _bits_of(self, character: str) -> int:
-        """The places in the forms where it fits. Unicode has a few more capitals: the Kelvin sign is a K."""
+        """The places in the forms where it fits.
+
+        Unicode has a few more capitals: the Kelvin sign is a K.
+        """
         bits = self._bits.get(character)
         if bits is None:
             bits = 0 if character.isascii() else self._bits.get(character.lower(), 0)

@@ -70,9 +70,10 @@ def livewell_server() -> str:
         return os.environ["LIVEWELL_TEST_DSN"]
     from livewell.db import embedded  # noqa: PLC0415 - see above
 
-    # Nothing here survives the run, so nothing needs to reach the disk. Tests about crashes start servers of their own.
-    # A backend that waits for a client's password answers no barrier, and DROP DATABASE waits for every backend:
-    # one login that a test cut off in its middle held up each drop of the run for authentication_timeout (60 s).
+    # Nothing here survives the run, so nothing needs to reach the disk. Tests about crashes start
+    # servers of their own. A backend that waits for a client's password answers no barrier, and
+    # DROP DATABASE waits for every backend: one login that a test cut off in its middle held up
+    # each drop of the run for authentication_timeout (60 s).
     fast = {
         "fsync": "off",
         "synchronous_commit": "off",

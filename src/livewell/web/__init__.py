@@ -1,4 +1,7 @@
-"""What a browser gets: the module livewell.js, the market page and the login page. Plain files, no build step; the server serves them (server/pages.py)."""
+"""What a browser gets: the module livewell.js, the market page and the login page.
+
+Plain files, no build step; the server serves them (server/pages.py).
+"""
 
 from __future__ import annotations
 

@@ -32,16 +32,19 @@ TITLE = "a rolling upgrade"
 
 BEFORE = max((ROOT / "tests/upgrade").glob("*/*.whl"), key=lambda wheel: tuple(map(int, wheel.parent.name.split("."))))
 STAGE_SECONDS = 60.0
-# The migration locks the table of workers for about 0.3 s: a lease of one second, with calls of a third of that, would be lost to it.
+# The migration locks the table of workers for about 0.3 s: a lease of one second, with calls of a
+# third of that, would be lost to it.
 LEASE_SECONDS = 6
 _TROUBLE = re.compile(r"traceback|\berror\b|\bcritical\b|exception", re.IGNORECASE)
-# Of the fixture, upgrade or not: jobs whose task no worker has, and an upstream whose key nobody has set.
+# Of the fixture, upgrade or not: jobs whose task no worker has, and an upstream whose key nobody
+# has set.
 _OF_THE_FIXTURE = {
     ("test", f"a warning of {BEFORE.parent.name}"),
     ("worker", "job released: task"),
     ("refresh", "quote: auth"),
 }
-# Rows that no stage may take away: those of the fixture's jobs, wherever they are now, and everything that is watched.
+# Rows that no stage may take away: those of the fixture's jobs, wherever they are now, and
+# everything that is watched.
 KEPT = """
     SELECT (SELECT array_agg(j.id ORDER BY j.id) FROM (SELECT id FROM livewell.job UNION SELECT id FROM livewell.job_history UNION SELECT id FROM livewell.dead_job) j WHERE j.id BETWEEN 64 AND 70),
            (SELECT count(*) FROM livewell.viewer_session), (SELECT count(*) FROM livewell.subscription), (SELECT count(*) FROM livewell.ledger), (SELECT count(*) FROM livewell.universe),
@@ -69,7 +72,8 @@ def fixture(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
         connection.execute((BEFORE.parent / "data.sql").read_bytes())
         connection.execute(EFFECTS.encode())
-        # The worker in it exists nowhere else: whoever is taken for dead from now on is one of ours.
+        # The worker in it exists nowhere else: whoever is taken for dead from now on is one of
+        # ours.
         connection.execute("UPDATE livewell.worker SET expires_at = 'infinity'")
 
 
@@ -104,7 +108,8 @@ class Upgrade:
 
     async def _stages(self, client: ChildProcess) -> None:
         version = BEFORE.parent.name
-        # One after the other: two workers of 0.4 that start at once may each make a day of history, and one of them gives up.
+        # One after the other: two workers of 0.4 that start at once may each make a day of history,
+        # and one of them gives up.
         workers = [*await self.fleet.workers(1, env=self.old), *await self.fleet.workers(1, env=self.old)]
         await asyncio.to_thread(client.wait_for, f"release {version}", STAGE_SECONDS)
         await self._seen(workers, "before the migration")

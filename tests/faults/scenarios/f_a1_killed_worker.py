@@ -22,7 +22,8 @@ TITLE = "Workers are killed at random moments under load"
 
 CREW = 3
 LEASE_SECONDS = 1.0
-# A lease runs out, a steady survivor buries, and what was lost runs alone, one after another, on a worker that drained. On two busy cores.
+# A lease runs out, a steady survivor buries, and what was lost runs alone, one after another, on a
+# worker that drained. On two busy cores.
 RECLAIM_SECONDS_MAX = 15.0
 BACKLOG = 60
 LOST_MAX = 5

@@ -1,9 +1,14 @@
-"""F-A1 for refreshing: workers are killed while their calls are under way. F-A2: they stand still past their lease, others fetch and store anew, then they go on.
+"""F-A1 for refreshing: workers are killed while their calls are under way.
 
-F-A1: the calls of the dead are charged, their keys are fetched by somebody else after about a lease, and no limit is broken meanwhile. F-A2: the zombies have an old answer in their hands and are `stubborn`:
-they ignore that they were cancelled and store it. Each is told that it is fenced, and the newer value stands.
+F-A2: they stand still past their lease, others fetch and store anew, then they go on.
 
-What happens without the fence, and without the lock on the ledger: tests/races/test_store.py, where both are taken away.
+F-A1: the calls of the dead are charged, their keys are fetched by somebody else after about a
+lease, and no limit is broken meanwhile. F-A2: the zombies have an old answer in their hands and are
+`stubborn`: they ignore that they were cancelled and store it. Each is told that it is fenced, and
+the newer value stands.
+
+What happens without the fence, and without the lock on the ledger: tests/races/test_store.py, where
+both are taken away.
 """
 
 from __future__ import annotations
@@ -53,7 +58,10 @@ async def run_kills(scale: Scale) -> Findings:
 
 
 def _patience(market: RefreshFleet) -> float:
-    """Seconds. Whoever was lost five times is a dead letter, backed off for a minute: right, and rare."""
+    """Seconds.
+
+    Whoever was lost five times is a dead letter, backed off for a minute: right, and rare.
+    """
     return 150 if market.fleet.value(LOST) else 60
 
 

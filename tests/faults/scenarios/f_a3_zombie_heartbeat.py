@@ -1,9 +1,14 @@
-"""F-A3: the first thing a zombie does is a heartbeat. It must not prolong anything of the new owner's, and it must learn that it was buried.
+"""F-A3: the first thing a zombie does is a heartbeat.
 
-Both workers have one slot. A freezes with a job in hand, B takes it over. Then B is frozen too, so nobody alive renews B's lease: any change of B's lease or of
-the job's row after A thaws is the zombie's doing. A's slot is full, so it asks for nothing, and only its keeper can tell it that it was buried.
+It must not prolong anything of the new owner's, and it must learn that it was buried.
 
-Can it fail? Yes: with renew_worker replaced by one that renews younger workers too, the lease moves; with one that always answers alive, A never learns.
+Both workers have one slot. A freezes with a job in hand, B takes it over. Then B is frozen too, so
+nobody alive renews B's lease: any change of B's lease or of the job's row after A thaws is the
+zombie's doing. A's slot is full, so it asks for nothing, and only its keeper can tell it that it
+was buried.
+
+Can it fail? Yes: with renew_worker replaced by one that renews younger workers too, the lease
+moves; with one that always answers alive, A never learns.
 """
 
 from __future__ import annotations
@@ -20,8 +25,8 @@ TITLE = "A zombie's heartbeat does not touch the new owner's lease"
 
 LEASE_SECONDS = 1.0
 
-# xmin changes with every write, even with one that writes the same values.
-# One statement, so one snapshot: read one after the other, the owner's own heartbeat could fall between them.
+# xmin changes with every write, even with one that writes the same values. One statement, so one
+# snapshot: read one after the other, the owner's own heartbeat could fall between them.
 _JOB_AND_LEASE = (
     "SELECT j.id, j.fence, j.worker, j.deadline_at, j.state::text, j.xmin::text, w.*, w.xmin::text"
     " FROM livewell.job j LEFT JOIN livewell.worker w ON w.id = j.worker WHERE j.id = %s"

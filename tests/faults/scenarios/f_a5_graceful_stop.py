@@ -110,7 +110,10 @@ async def _take_off(fleet: Fleet, grace: float, findings: Findings) -> list[int]
 
 
 def _left_behind(fleet: Fleet, incarnation: int, findings: Findings) -> int:
-    """The process is gone: so must be its lease and its claims, at once. Answers how many claims are not."""
+    """The process is gone: so must be its lease and its claims, at once.
+
+    Answers how many claims are not.
+    """
     orphans = int(fleet.value("SELECT count(*) FROM livewell.job WHERE worker = %s", (incarnation,)))
     findings.check(orphans == 0, f"{orphans} jobs still belong to the worker that stopped; they wait for its lease")
     leases = fleet.value("SELECT count(*) FROM livewell.worker WHERE id = %s", (incarnation,))

@@ -1,10 +1,14 @@
-"""F-A8: a worker with a bounded address space runs a job that wants more. Only that job fails; its neighbours in the same process do not notice.
+"""F-A8: a worker with a bounded address space runs a job that wants more.
 
-Some hogs ask for everything at once. One glutton takes what there is piece by piece and sits on it: meanwhile any allocation in the process may fail, the keeper's
-and the exchange's too. Innocents may then be run again, or the worker may give up and be replaced as a supervisor would; but none of them is lost, doubled or
-dead-lettered.
+Only that job fails; its neighbours in the same process do not notice.
 
-Can it fail? Yes: without the limit no hog fails (fired = 0), and a hog that is killed instead of failing counts as lost.
+Some hogs ask for everything at once. One glutton takes what there is piece by piece and sits on it:
+meanwhile any allocation in the process may fail, the keeper's and the exchange's too. Innocents may
+then be run again, or the worker may give up and be replaced as a supervisor would; but none of them
+is lost, doubled or dead-lettered.
+
+Can it fail? Yes: without the limit no hog fails (fired = 0), and a hog that is killed instead of
+failing counts as lost.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ from tests.faults.scenario import Findings, Scale
 CODE = "F-A8"
 TITLE = "A job that wants too much memory"
 
-# Beyond the imports. Threads reserve 8 MB of address space each for their stack; malloc would reserve 64 MB more for each, hence the second variable.
+# Beyond the imports. Threads reserve 8 MB of address space each for their stack; malloc would
+# reserve 64 MB more for each, hence the second variable.
 ROOM = {MEMORY: str(400 * 2**20), "MALLOC_ARENA_MAX": "2"}
 HOG_MEGABYTES = 2000
 RECOVERY_SECONDS_MAX = 90.0  # a glutton whose result cannot be sent is lost, up to five times, a lease and a start each

@@ -1,15 +1,20 @@
 """F-Q17: a job that kills its worker, and handlers that hang, among hundreds of innocents.
 
-The killer: whoever runs it dies at once (kill -9 of itself). It alone must end in the dead letters, after as many losses as its queue allows; the innocents that were
-in the same worker's hands run again, each effect exactly once. Two workers, each replaced when it dies, as a supervisor would.
+The killer: whoever runs it dies at once (kill -9 of itself). It alone must end in the dead letters,
+after as many losses as its queue allows; the innocents that were in the same worker's hands run
+again, each effect exactly once. Two workers, each replaced when it dies, as a supervisor would.
 
-The hangs: an async handler that waits for ever is ended by its timeout; a sync one that is deaf is given up by its timeout; one that blocks the event loop for ever can
-only be ended by the lease: others take its job, it counts as lost like a killer, and the worker that hangs must end itself, or one such job would stop them all.
+The hangs: an async handler that waits for ever is ended by its timeout; a sync one that is deaf is
+given up by its timeout; one that blocks the event loop for ever can only be ended by the lease:
+others take its job, it counts as lost like a killer, and the worker that hangs must end itself, or
+one such job would stop them all.
 
-The strange: errors without words and handlers that cancel themselves, one for every slot there is, so that a slot lost to each would stop the fleet.
+The strange: errors without words and handlers that cancel themselves, one for every slot there is,
+so that a slot lost to each would stop the fleet.
 
-Can it fail? Yes: with claim_jobs replaced by one that hands out suspects like everything else, innocents die with the killer and become dead letters; with
-settle_jobs replaced by one that never counts a loss, the killer is never dead and it does not converge.
+Can it fail? Yes: with claim_jobs replaced by one that hands out suspects like everything else,
+innocents die with the killer and become dead letters; with settle_jobs replaced by one that never
+counts a loss, the killer is never dead and it does not converge.
 """
 
 from __future__ import annotations
@@ -59,7 +64,8 @@ async def run(scale: Scale) -> Findings:
         codes = [worker.child.returncode for worker in fleet.children]
         starts = Counter(fleet.tasks[line.key] for line in fleet.events() if line.event == "start")
         findings.fired = codes.count(-9)
-        # A loss without a run is right too: the one was in the buffer of a worker that the other took down.
+        # A loss without a run is right too: the one was in the buffer of a worker that the other
+        # took down.
         for kind in ("killer", "hang_loop"):
             good = rounds <= starts[kind] <= losses * rounds
             findings.check(good, f"{kind} ran {starts[kind]} times; {rounds} to {losses * rounds} is right")

@@ -1,9 +1,11 @@
 """F-B10: somebody forgets to end a transaction.
 
-Ours: the session's own timeout ends it, and its owner gets a typed error. A stranger's, idle in REPEATABLE READ on an unrelated table: vacuum can remove nothing, so
-the queue slows down, but not below a floor, and is back soon after it ended.
+Ours: the session's own timeout ends it, and its owner gets a typed error. A stranger's, idle in
+REPEATABLE READ on an unrelated table: vacuum can remove nothing, so the queue slows down, but not
+below a floor, and is back soon after it ended.
 
-Proven: with idle_in_transaction_seconds = 60 our own transaction was not ended in time; with a feeder that stops half-way the floor was broken.
+Proven: with idle_in_transaction_seconds = 60 our own transaction was not ended in time; with a
+feeder that stops half-way the floor was broken.
 """
 
 from __future__ import annotations
@@ -110,7 +112,10 @@ async def _forget_strangers(fleet: Fleet, findings: Findings, seconds: float) ->
 
 
 async def _feed(fleet: Fleet) -> None:
-    """Keep the queue from running empty. What is done is counted in the log: to count live rows is to read all the dead ones too."""
+    """Keep the queue from running empty.
+
+    What is done is counted in the log: to count live rows is to read all the dead ones too.
+    """
     given = done = 0
     fleet.log.path.touch()
     with fleet.log.path.open("rb") as log:

@@ -24,7 +24,8 @@ from tests.faults.scenario import Findings, Scale
 CODE = "F-B11"
 TITLE = "a reader holds what a migration and the partitions want"
 
-# 100 ms is the promise; the rest is for a machine with two busy cores. Without the promise it is as long as the reader stays.
+# 100 ms is the promise; the rest is for a machine with two busy cores. Without the promise it is as
+# long as the reader stays.
 WAIT_SECONDS_MAX = 1.0
 READER_SECONDS = 3.0
 MIGRATION = "ALTER TABLE livewell.job ADD COLUMN fault_probe integer;\nALTER TABLE livewell.job_history ADD COLUMN fault_probe integer;\n"

@@ -1,9 +1,12 @@
 """F-B14: many writers at once, while every enqueue of ours asks for a nudge.
 
-Two kinds of writers: those that enqueue through the app, with and without nudges; and strangers that insert into a table of their own (pgbench), beside an app that
-nudges all the time and beside one that does not. A separate listener counts what was really sent. Phases alternate, so that a busy machine slows both kinds alike.
+Two kinds of writers: those that enqueue through the app, with and without nudges; and strangers
+that insert into a table of their own (pgbench), beside an app that nudges all the time and beside
+one that does not. A separate listener counts what was really sent. Phases alternate, so that a busy
+machine slows both kinds alike.
 
-Proven: with pg_notify inside the strangers' transactions their pace fell below the bound; with nudge_ms = 1 more nudges were heard than allowed.
+Proven: with pg_notify inside the strangers' transactions their pace fell below the bound; with
+nudge_ms = 1 more nudges were heard than allowed.
 """
 
 from __future__ import annotations
@@ -100,7 +103,8 @@ class Ear:
 
 
 def _check_heard(findings: Findings, ear: Ear, *, nudging: bool) -> None:
-    # The worker beside us may send one per interval as well, when it finds lost jobs: there are none here.
+    # The worker beside us may send one per interval as well, when it finds lost jobs: there are
+    # none here.
     allowed = ear.seconds / NUDGE_SECONDS + 5 if nudging else 5
     findings.check(ear.heard <= allowed, f"{ear.heard} nudges in {ear.seconds:.1f} s; one per 20 ms is {allowed:.0f}")
     findings.check(not nudging or ear.heard > 0, "nobody nudged: the storm was none")

@@ -1,10 +1,12 @@
 """F-B17: the hot functions on a large table whose statistics are wrong.
 
-Wrong in four ways: never analysed, analysed while empty, analysed while full and then nearly emptied, analysed when nothing was ready. auto_explain shows the plans
-inside the functions (EXPLAIN of a function shows only "Function Scan"); where it cannot be loaded, the server's counters alone judge. Each function runs often
-enough for its cached plans to become generic.
+Wrong in four ways: never analysed, analysed while empty, analysed while full and then nearly
+emptied, analysed when nothing was ready. auto_explain shows the plans inside the functions (EXPLAIN
+of a function shows only "Function Scan"); where it cannot be loaded, the server's counters alone
+judge. Each function runs often enough for its cached plans to become generic.
 
-Proven: with job_ready_idx dropped the claim's plan was a sequential scan, and the counters said so too; before settle_jobs was mended, taking jobs back was quadratic.
+Proven: with job_ready_idx dropped the claim's plan was a sequential scan, and the counters said so
+too; before settle_jobs was mended, taking jobs back was quadratic.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ COUNTERS = """
 SELECT t.seq_tup_read, (SELECT idx_tup_read FROM pg_stat_user_indexes i WHERE i.relid = t.relid AND i.indexrelname = 'job_ready_idx')
 FROM pg_stat_user_tables t WHERE t.relid = 'livewell.job'::regclass
 """
-# Which statement of which function, told by its text; and the indexes it may use on livewell.job, by alias.
+# Which statement of which function, told by its text; and the indexes it may use on livewell.job,
+# by alias.
 WANTED = {
     "look": ("FROM livewell.job r", {"r": {"job_ready_idx"}}),
     "claim": ("UPDATE livewell.job j SET state = 'running'", {"j": {"job_pkey"}}),

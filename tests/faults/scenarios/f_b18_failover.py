@@ -1,4 +1,6 @@
-"""F-B18: the primary is lost, and a standby that lacks its last transactions takes its place. Nobody is given a number that somebody else still holds.
+"""F-B18: the primary is lost, and a standby that lacks its last transactions takes its place.
+
+Nobody is given a number that somebody else still holds.
 
     primary ──streams──▶ standby        jobs, a worker, claims, a term of a singleton
     primary      ✂       standby        more claims, a worker, ids and a term that the standby never hears of; then the primary is gone
@@ -6,7 +8,8 @@
 
 The oracle is what was handed out before and after, as the test wrote it down.
 
-Can it fail? Yes: with a raise_fences that does nothing, fences, job ids, worker numbers and terms all went back and were handed out twice.
+Can it fail? Yes: with a raise_fences that does nothing, fences, job ids, worker numbers and terms
+all went back and were handed out twice.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """F-B1: Postgres crashes and comes back, again and again, under enqueues and workers.
 
-Some producers speak plain SQL with ids they reserved, and repeat a call whose answer never came, with the same ids, until it is acknowledged: one effect each, whether
-or not the first try had committed. Others go through the app and give up when it gives up: at most one effect each.
+Some producers speak plain SQL with ids they reserved, and repeat a call whose answer never came,
+with the same ids, until it is acknowledged: one effect each, whether or not the first try had
+committed. Others go through the app and give up when it gives up: at most one effect each.
 
-Proven: with p_again = false in the repeated call finished jobs ran a second time; with synchronous_commit = off what was acknowledged was gone after the crash.
+Proven: with p_again = false in the repeated call finished jobs ran a second time; with
+synchronous_commit = off what was acknowledged was gone after the crash.
 """
 
 from __future__ import annotations

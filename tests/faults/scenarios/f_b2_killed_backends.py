@@ -1,8 +1,10 @@
 """F-B2: backends of ours are terminated at random moments, most of them inside a transaction.
 
-The effect and the end of its job carry the same fence: after the storm each fence stands on both sides or on neither.
+The effect and the end of its job carry the same fence: after the storm each fence stands on both
+sides or on neither.
 
-Proven: with a handler that commits its effect in a transaction of its own, before job.transaction(), effects were doubled and stood without an end.
+Proven: with a handler that commits its effect in a transaction of its own, before
+job.transaction(), effects were doubled and stood without an end.
 """
 
 from __future__ import annotations

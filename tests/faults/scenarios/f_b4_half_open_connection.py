@@ -122,7 +122,10 @@ async def _heal(fleet: Fleet, proxy: TcpProxy, findings: Findings) -> float:
 
 
 async def _long_outage(fleet: Fleet, proxy: TcpProxy, findings: Findings) -> float:
-    """Nobody answers for OUTAGE_SECONDS: however long it was, work goes on soon after. (A pool that doubled its pauses needed half as long again.)"""
+    """Nobody answers for OUTAGE_SECONDS: however long it was, work goes on soon after.
+
+    (A pool that doubled its pauses needed half as long again.)
+    """
     proxy.refuse()
     proxy.cut()
     await asyncio.sleep(OUTAGE_SECONDS)

@@ -1,8 +1,10 @@
 """F-B5: every byte to and from the database takes 200 ms longer, each way.
 
-Two workers, so that one could bury the other: nobody loses the lease. The oracle is the worker table and the sequence of incarnations, read by a direct road.
+Two workers, so that one could bury the other: nobody loses the lease. The oracle is the worker
+table and the sequence of incarnations, read by a direct road.
 
-Proven: with a delay of 0.8 s (there and back more than a third of the lease) a lease ran out and runs were repeated.
+Proven: with a delay of 0.8 s (there and back more than a third of the lease) a lease ran out and
+runs were repeated.
 """
 
 from __future__ import annotations

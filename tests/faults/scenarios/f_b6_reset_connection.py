@@ -28,7 +28,8 @@ async def run(scale: Scale) -> Findings:
             await fleet.workers(1, database_url=road)
             next_key = 1
             for _ in range(scale.pick(18, 600)):
-                # Half of the time the very next answer on each connection: that is where unknown commits come from.
+                # Half of the time the very next answer on each connection: that is where unknown
+                # commits come from.
                 proxy.reset_after(choose.choice((0, choose.randrange(BYTES_MAX))), resets_max=choose.randint(1, 4))
                 if fleet.live() < 200:
                     await producer.enqueue(list(range(next_key, next_key + 20)))

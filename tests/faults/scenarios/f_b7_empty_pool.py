@@ -1,9 +1,10 @@
 """F-B7: handlers hold every connection of their worker's pool.
 
-Who asks for one more waits a bounded time and gets DatabaseUnavailable; heartbeats, claims and finishes have connections of their own and go on.
+Who asks for one more waits a bounded time and gets DatabaseUnavailable; heartbeats, claims and
+finishes have connections of their own and go on.
 
-Proven: with pool_wait_seconds = 5 for the worker the waits were too long; with a keeper that paused for 1.2 s before
-every renewal heartbeats were missed.
+Proven: with pool_wait_seconds = 5 for the worker the waits were too long; with a keeper that paused
+for 1.2 s before every renewal heartbeats were missed.
 """
 
 from __future__ import annotations

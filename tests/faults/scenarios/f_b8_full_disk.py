@@ -1,7 +1,9 @@
 """F-B8: the disk that holds the job tables is full.
 
-A server of our own keeps every table of the fleet on a small tmpfs; a ballast file takes the rest of it, and is removed again. Enqueues are refused with a typed
-error, readers are served, workers live on, and everything resumes when there is room. amcheck looks for damage afterwards. Needs root, for the mount.
+A server of our own keeps every table of the fleet on a small tmpfs; a ballast file takes the rest
+of it, and is removed again. Enqueues are refused with a typed error, readers are served, workers
+live on, and everything resumes when there is room. amcheck looks for damage afterwards. Needs root,
+for the mount.
 
 Proven: with the ballast left in place no job ended and nothing converged.
 """

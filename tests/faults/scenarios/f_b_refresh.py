@@ -99,14 +99,16 @@ async def _fill_and_free(scale: Scale, market: RefreshFleet, disk: Path) -> Find
     for _ in range(scale.pick(1, 10)):
         await asyncio.to_thread(fill, disk)
         for _ in range(scale.pick(15, 100)):
-            # A read that would demand a refresh cannot write that down; what there is is given all the same.
+            # A read that would demand a refresh cannot write that down; what there is is given all
+            # the same.
             reading = await market.app.get("quote", market.watched[0][1])
             findings.check(reading.value is not None, "a reader got nothing while the disk was full")
             reads += 1
             with suppress(psycopg.Error):
                 market.look()
             await asyncio.sleep(0.1)
-        # Nobody may call a value fresh that could not be refreshed for so long; reading alone needs no room.
+        # Nobody may call a value fresh that could not be refreshed for so long; reading alone needs
+        # no room.
         verdicts = set(market.look().values())
         findings.fired += 1
         findings.check(verdicts <= {"stale", "failing", "fresh"}, f"verdicts on a full disk: {verdicts}")

@@ -1,11 +1,15 @@
 """F-C1, F-C2: workers whose clocks are wrong, or jump. F-C3: the database's clock steps.
 
-No instant that is compared is made in Python, so workers that live an hour ago, in an hour and in 2030 dispatch, fetch, judge and store as one with a right clock would: nothing is refused as coming from the future,
-nothing is called before it is stale, no lease is lost, and every verdict is true. When the database's own clock steps, work may be done twice and is never lost, and a value that was checked in what is the future
-now is called stale, not fresh for an hour longer: staleness fails safe.
+No instant that is compared is made in Python, so workers that live an hour ago, in an hour and in
+2030 dispatch, fetch, judge and store as one with a right clock would: nothing is refused as coming
+from the future, nothing is called before it is stale, no lease is lost, and every verdict is true.
+When the database's own clock steps, work may be done twice and is never lost, and a value that was
+checked in what is the future now is called stale, not fresh for an hour longer: staleness fails
+safe.
 
-Can it fail? Yes: with validate judging by the worker's own clock, the worker of an hour ago refuses every answer as future_source; with a verdict that believes a check time in the future, values of before the
-step are called fresh while nothing can be fetched.
+Can it fail? Yes: with validate judging by the worker's own clock, the worker of an hour ago refuses
+every answer as future_source; with a verdict that believes a check time in the future, values of
+before the step are called fresh while nothing can be fetched.
 """
 
 from __future__ import annotations
@@ -101,7 +105,8 @@ async def run_steps(scale: Scale) -> Findings:
             await asyncio.to_thread(clock.advance, STEP_SECONDS)
             findings.fired += 1
             await market.until_fresh(findings, 60, anew=True)
-            # Nothing can be fetched from here on, so nothing may be fresh once its time to live is over by any clock.
+            # Nothing can be fetched from here on, so nothing may be fresh once its time to live is
+            # over by any clock.
             await market.simulator.turn(faults={"error_503": 1.0})
             await asyncio.to_thread(clock.advance, -STEP_SECONDS)
             findings.fired += 1

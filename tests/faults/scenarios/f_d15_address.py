@@ -1,7 +1,11 @@
-"""F-D15: a redirect to loopback, and registry rows that point inside. F-D16: certificates that prove nothing.
+"""F-D15: a redirect to loopback, and registry rows that point inside.
 
-The workers may call 127.0.0.1, where the upstream is, and localhost for F-D16. Servers of the scenario's own listen where nobody may go and count who comes. The upstream's row is changed under the running
-workers to every forbidden place; the keys fail with the reason refused_address (tls), nothing is dialled, nothing is sent, and when the row is right again so is the data.
+F-D16: certificates that prove nothing.
+
+The workers may call 127.0.0.1, where the upstream is, and localhost for F-D16. Servers of the
+scenario's own listen where nobody may go and count who comes. The upstream's row is changed under
+the running workers to every forbidden place; the keys fail with the reason refused_address (tls),
+nothing is dialled, nothing is sent, and when the row is right again so is the data.
 
 What happens without each of these: tests/integration/outbound/test_guard.py and test_tls.py.
 """

@@ -1,12 +1,16 @@
 """F-D18: the upstream is down for a while, then back. F-D19: keys that would be more than keys.
 
-F-D18: nothing that is watched is called fresh for longer than its time to live, the breaker keeps the fleet from calling, and after the recovery there is no storm: in no window are there more calls than the rate
-allows, and every key is fresh again.
+F-D18: nothing that is watched is called fresh for longer than its time to live, the breaker keeps
+the fleet from calling, and after the recovery there is no storm: in no window are there more calls
+than the rate allows, and every key is fresh again.
 
-F-D19: keys with line ends, slashes, question marks, percent signs and quotes are subscribed to past every check of Python, put past the check of SQL too, read by strangers, and asked for with a type whose pattern lets them in. The simulator's log
-shows each key as it was asked for, or not at all; no request is malformed, and no request has a header or a path that was not ours.
+F-D19: keys with line ends, slashes, question marks, percent signs and quotes are subscribed to past
+every check of Python, put past the check of SQL too, read by strangers, and asked for with a type
+whose pattern lets them in. The simulator's log shows each key as it was asked for, or not at all;
+no request is malformed, and no request has a header or a path that was not ours.
 
-Can it fail? Yes: F-D19, with the key put into the address as it is ("A&symbol=MSFT" then asks for another symbol, and "A#B" loses its end).
+Can it fail? Yes: F-D19, with the key put into the address as it is ("A&symbol=MSFT" then asks for
+another symbol, and "A#B" loses its end).
 """
 
 from __future__ import annotations
@@ -72,7 +76,8 @@ async def run_outage(scale: Scale) -> Findings:
             peaks.append(busiest_window(calls(market.simulator.log)[before:], WINDOW_SECONDS).calls)
         counts = market.counts()
         findings.check(counts["connection"] > 0, f"no failure was counted: {dict(counts)}")
-        # While nobody answers only probes go out: far fewer than there are keys, and none is logged anywhere but here.
+        # While nobody answers only probes go out: far fewer than there are keys, and none is logged
+        # anywhere but here.
         findings.check(
             counts["connection"] <= findings.fired * (KEYS // 2 + down_seconds),
             f"{counts['connection']} calls while down",

@@ -248,7 +248,8 @@ async def _wall_in_outage(stage: Stage, _: list[Worker]) -> None:
 
 def _judge(stage: Stage) -> None:
     findings = stage.findings
-    # The database first, the log second: workers go on, and what they store after this the log may know already.
+    # The database first, the log second: workers go on, and what they store after this the log may
+    # know already.
     stored = stage.fleet.rows("SELECT data_type, key, mark FROM public.stored")
     moved = stage.fleet.rows("SELECT data_type, key, count(*)::integer FROM public.moved GROUP BY 1, 2")
     events = [json.loads(line) for line in stage.log.read()]
@@ -315,7 +316,11 @@ def _busiest(instants: list[float], seconds: float) -> int:
 
 
 def _early(calls: list[dict[str, Any]], walls: list[dict[str, Any]]) -> list[float]:
-    """Calls in a silence. One that had its permit when the wall came may still arrive; no permit lives longer than this, twice (on the way out, on the way in)."""
+    """Calls in a silence.
+
+    One that had its permit when the wall came may still arrive; no permit lives longer than this,
+    twice (on the way out, on the way in).
+    """
     return [
         round(call["at"] - wall["at"], 2)
         for wall in walls

@@ -1,10 +1,15 @@
 """F-D21: the upstream asks for silence while the database is away.
 
-A call is under way when Postgres is killed; its answer is a 429 with Retry-After. Nobody can write that down: the worker keeps it, and says it before it renews its lease and before it claims again. The database,
-back after a few seconds, grants no call before every worker of the upstream has renewed. Judged by the upstream's own log: no call between the wall's answer and the end of the silence; and calls after it.
+A call is under way when Postgres is killed; its answer is a 429 with Retry-After. Nobody can write
+that down: the worker keeps it, and says it before it renews its lease and before it claims again.
+The database, back after a few seconds, grants no call before every worker of the upstream has
+renewed. Judged by the upstream's own log: no call between the wall's answer and the end of the
+silence; and calls after it.
 
-Can it fail? Yes: with an observe() that keeps nothing and a limiter_room that does not wait after the restart, 37 calls came in a silence of 12 s (short form), the first 3.7 s into it, as soon as the database was back. Without
-the wait alone, three runs of the short form found nothing; tests/sql/queue/test_restart_wait.py shows what the wait is for.
+Can it fail? Yes: with an observe() that keeps nothing and a limiter_room that does not wait after
+the restart, 37 calls came in a silence of 12 s (short form), the first 3.7 s into it, as soon as
+the database was back. Without the wait alone, three runs of the short form found nothing;
+tests/sql/queue/test_restart_wait.py shows what the wait is for.
 """
 
 from __future__ import annotations

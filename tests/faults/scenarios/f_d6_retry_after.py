@@ -1,9 +1,12 @@
 """F-D6: 429 with Retry-After as seconds, as a date, in the past, huge, as garbage, and without it.
 
-One call meets the wall; from then on readers demand every key of two workers, and none of them calls before the time that was asked for (or, where none was, before our own back-off). The wait is
-capped at what the limiter believes (silence_max, a quarter of an hour), costs no attempt, and ends: the value comes by itself. What was huge is ended by an operator's hand, who clears the limiter.
+One call meets the wall; from then on readers demand every key of two workers, and none of them
+calls before the time that was asked for (or, where none was, before our own back-off). The wait is
+capped at what the limiter believes (silence_max, a quarter of an hour), costs no attempt, and ends:
+the value comes by itself. What was huge is ended by an operator's hand, who clears the limiter.
 
-Can it fail? Yes: with an observe_limiter that writes no silence down, every kind of wall is found unheard.
+Can it fail? Yes: with an observe_limiter that writes no silence down, every kind of wall is found
+unheard.
 """
 
 from __future__ import annotations
@@ -21,13 +24,15 @@ ASKED_SECONDS = 1
 OWN_SECONDS = 4.0  # without a Retry-After that makes sense: 5 s, ± 20 %
 BELIEVED_SECONDS = 900  # silence_max, as it is unless a file says otherwise
 SILENT_SECONDS = 0.6  # how long a silence is watched that is too long to be waited for
-# what is asked → the silence that must follow, in seconds; those of the second group are not waited for in the short form
+# what is asked → the silence that must follow, in seconds; those of the second group are not waited
+# for in the short form
 SOON = {"rate_seconds": float(ASKED_SECONDS), "rate_date": 0.0, "rate_past": 0.0}
 LATE = {"rate_garbage": OWN_SECONDS, "rate_absent": OWN_SECONDS}
 QUIET = "SELECT coalesce(extract(epoch FROM quiet_until - livewell.now())::float8, 0) FROM livewell.limiter_credential"
 CLEAR = (
     "UPDATE livewell.limiter_credential SET quiet_until = NULL, breaker = 'closed', open_until = NULL, opened_at = NULL",
-    "UPDATE livewell.job SET run_at = livewell.now() WHERE state = 'delayed'",  # the job that met the wall waits as long
+    # the job that met the wall waits as long
+    "UPDATE livewell.job SET run_at = livewell.now() WHERE state = 'delayed'",
 )
 
 

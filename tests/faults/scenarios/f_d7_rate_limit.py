@@ -1,13 +1,19 @@
 """F-D7: many workers race for a rate limit, and one of them is killed every few seconds.
 
-The handlers connect, check their permit on the connected socket and write; the upstream stamps each request on arrival and writes it down. Judged by that log
-alone: never more calls than the limit in any window, wherever it starts; and the limit is used. More jobs wait in the lane of people than the limit allows, all the
-time. The use is measured after the first window (which begins with a burst) and before the last few calls (which the kills have delayed). It cannot be more than W / (W + round trip).
+The handlers connect, check their permit on the connected socket and write; the upstream stamps each
+request on arrival and writes it down. Judged by that log alone: never more calls than the limit in
+any window, wherever it starts; and the limit is used. More jobs wait in the lane of people than the
+limit allows, all the time. The use is measured after the first window (which begins with a burst)
+and before the last few calls (which the kills have delayed). It cannot be more than W / (W + round
+trip).
 
-A call counts until its answer is booked, so it does not matter how long its way to the upstream's stamp was; only what a killed worker had under way must arrive within permit and deadline. Both forms are judged by the
-upstream's own stamps, also beside other tests on two cores; the longest way is in the message.
+A call counts until its answer is booked, so it does not matter how long its way to the upstream's
+stamp was; only what a killed worker had under way must arrive within permit and deadline. Both
+forms are judged by the upstream's own stamps, also beside other tests on two cores; the longest way
+is in the message.
 
-Can it fail? Yes: paced alone, without counting calls, 101 calls came within a window in the short form; counted from their grants over W alone, 101 too; over W + d, 102 in one of 20 full runs. With
+Can it fail? Yes: paced alone, without counting calls, 101 calls came within a window in the short
+form; counted from their grants over W alone, 101 too; over W + d, 102 in one of 20 full runs. With
 permits counted from before the wait for the lock (as they once were) the use fell to 77 %.
 """
 

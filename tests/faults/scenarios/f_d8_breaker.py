@@ -198,7 +198,10 @@ async def _ended(limited: LimitedFleet, call: Call) -> Call:
 
 
 async def _kill_prober(limited: LimitedFleet, probe: Call) -> int:
-    """kill -9 the process that made this call; answers the instant before it. Another one takes its place."""
+    """kill -9 the process that made this call; answers the instant before it.
+
+    Another one takes its place.
+    """
     fence = probe.jobs[0][1]
     [pid] = {line.pid for line in limited.fleet.events() if line.event == "sent" and line.key == fence}
     prober: Worker = next(worker for worker in limited.fleet.children if worker.pid == pid)

@@ -23,7 +23,9 @@ from tests.faults.refresh_fleet import RefreshFleet, open_refresh_fleet
 from tests.faults.scenario import Findings, Scale, Scenario
 
 KEYS = 6
-EACH = 2  # faults in a row: the first may prove nothing, the second comes on a connection of its own; a job has four attempts
+# faults in a row: the first may prove nothing, the second comes on a connection of its own; a job
+# has four attempts
+EACH = 2
 ASKED_AGAIN = ("singly", "unproven")
 SLOW = ("slow_drip", "never_answers")  # each of these takes a whole deadline
 TURNS_MAX = 20

@@ -150,7 +150,10 @@ async def _meter(limited: LimitedFleet, watch: Watch, findings: Findings, *, rou
 
 
 async def _catch(limited: LimitedFleet) -> tuple[Worker, set[int]]:
-    """Freeze a worker that has measured answers in hand; answers it and their fences. There is always work meanwhile."""
+    """Freeze a worker that has measured answers in hand; answers it and their fences.
+
+    There is always work meanwhile.
+    """
     for _ in range(500):
         if limited.fleet.live() < METER_BACKLOG:
             await limited.enqueue("meter", METER_BACKLOG, linger_seconds=LINGER_SECONDS)
@@ -187,7 +190,10 @@ def _in_hand(limited: LimitedFleet, pid: int) -> set[int]:
 
 
 def _heard(limited: LimitedFleet) -> list[tuple[int, int]]:
-    """(pid, fence) of the answers that were measured last, oldest first. The end of the log will do, and reading it all would take longer than an answer is in hand."""
+    """(pid, fence) of the answers that were measured last, oldest first.
+
+    The end of the log will do, and reading it all would take longer than an answer is in hand.
+    """
     with limited.fleet.log.path.open("rb") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
         words = [line.split() for line in log.read().decode(errors="replace").split("\n")[1:-1]]
@@ -238,7 +244,8 @@ def _audit(limited: LimitedFleet, watch: Watch, findings: Findings, *, silent_ma
         )
     uncharged = [fence for fence in by_fence if fence not in settled]
     findings.check(not uncharged, f"{len(uncharged)} calls were made and never charged")
-    # What nobody measured is charged by estimate; with that taken out, both histories agree to the byte.
+    # What nobody measured is charged by estimate; with that taken out, both histories agree to the
+    # byte.
     unheard = [call for fence, call in by_fence.items() if fence not in measured]
     silent = [fence for fence in settled if fence not in by_fence]
     findings.check(len(silent) <= silent_max, f"{len(silent)} claims were charged without a call")

@@ -1,12 +1,19 @@
-"""F-E10: receivers of alerts that are slow, unwell, gone, redirect, or are well; all at once. F-A4: a sender that is frozen between sending and recording.
+"""F-E10: receivers of alerts that are slow, unwell, gone, redirect, or are well; all at once.
 
-Senders are processes of their own that tell people in a loop, as two workers do. The judges are the receivers' own logs. Time is the database's clock, which the scenario moves.
+F-A4: a sender that is frozen between sending and recording.
 
-F-E10 holds: the well receiver gets every firing exactly once (how long it waited for the others is a figure); the one that is gone is asked once; nobody is told in the place of one that
-redirects; a chat that never answers has nothing twice; the unwell one is tried a bounded number of times, and what it never took is recorded as refused.
-F-A4 holds: a webhook is told at least once, with the same id every time, and the late answer of the frozen one changes nothing for the worse; a chat is told at most once.
+Senders are processes of their own that tell people in a loop, as two workers do. The judges are the
+receivers' own logs. Time is the database's clock, which the scenario moves.
 
-Can it fail? Yes, seen in F-A4: with a message id of each attempt's own, and unknown outcomes sent to chats again, it reports both.
+F-E10 holds: the well receiver gets every firing exactly once (how long it waited for the others is
+a figure); the one that is gone is asked once; nobody is told in the place of one that redirects; a
+chat that never answers has nothing twice; the unwell one is tried a bounded number of times, and
+what it never took is recorded as refused. F-A4 holds: a webhook is told at least once, with the
+same id every time, and the late answer of the frozen one changes nothing for the worse; a chat is
+told at most once.
+
+Can it fail? Yes, seen in F-A4: with a message id of each attempt's own, and unknown outcomes sent
+to chats again, it reports both.
 """
 
 from __future__ import annotations
@@ -109,7 +116,8 @@ async def run_receivers(scale: Scale) -> Findings:
                     alerts.observe(*(f"roof {m}" for m in range(n + 1)))
                     await eventually_async(functools.partial(_has, well, n + 1), timeout=300)
                     delays.append(time.monotonic() - begun)
-                    # Recorded before the clock moves: what is still under way then would be given up as unknown.
+                    # Recorded before the clock moves: what is still under way then would be given
+                    # up as unknown.
                     await eventually_async(functools.partial(_idle, alerts), timeout=300)
                     alerts.advance(700)
                 for _ in range(ATTEMPTS_MAX + 1):  # the unwell one, to the end of its attempts

@@ -1,9 +1,14 @@
-"""F-E6: ten thousand subscriptions of one client. F-E7: a thousand heartbeats a second. F-E8: viewers who leave without a word.
+"""F-E6: ten thousand subscriptions of one client. F-E7: a thousand heartbeats a second.
 
-F-E6: the cap holds in SQL, whatever the number of sessions, and a quiet client's key is refreshed meanwhile. F-E7: heartbeats are written once a second at most, so spam costs nearly no WAL. F-E8: a session that was
-not heard of for five minutes counts for nothing, swept or not: the simulator gets no call for it, and the sweep takes its rows.
+F-E8: viewers who leave without a word.
 
-Can it fail? Yes: with a subscribe that lets everything in the cap is passed; a heartbeat that always writes is found; with a due check that does not look at seen_at, ghosts cost calls for ever.
+F-E6: the cap holds in SQL, whatever the number of sessions, and a quiet client's key is refreshed
+meanwhile. F-E7: heartbeats are written once a second at most, so spam costs nearly no WAL. F-E8: a
+session that was not heard of for five minutes counts for nothing, swept or not: the simulator gets
+no call for it, and the sweep takes its rows.
+
+Can it fail? Yes: with a subscribe that lets everything in the cap is passed; a heartbeat that
+always writes is found; with a due check that does not look at seen_at, ghosts cost calls for ever.
 """
 
 from __future__ import annotations
@@ -112,7 +117,8 @@ async def run_ghosts(scale: Scale) -> Findings:
             market.watched.clear()
             session = market.watch("quote", keys, user=f"ghost{number}")
             await market.until_fresh(findings, 60)
-            # As if the last sign of life was five minutes ago; nothing else is touched, and nobody has swept.
+            # As if the last sign of life was five minutes ago; nothing else is touched, and nobody
+            # has swept.
             market.fleet.rows(
                 "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '301 seconds' WHERE id = livewell.session_hash(%s)",
                 (session,),

@@ -1,9 +1,13 @@
-"""F-F1: malicious and broken registry entries. Files and documents are refused with a typed error before the database hears of them; rows that only the owner could write by
-hand are refused by the database, or become nothing but a quoted name.
+"""F-F1: malicious and broken registry entries.
 
-The oracle is the catalog: after every attempt the tables, functions and roles are those that were there, besides tables in livewell_data.
+Files and documents are refused with a typed error before the database hears of them; rows that only
+the owner could write by hand are refused by the database, or become nothing but a quoted name.
 
-Can it fail? Yes: with a bound put into the CHECK by %s instead of %L (column_bounds.sql), "minimum that calls" gets through and sleeps.
+The oracle is the catalog: after every attempt the tables, functions and roles are those that were
+there, besides tables in livewell_data.
+
+Can it fail? Yes: with a bound put into the CHECK by %s instead of %L (column_bounds.sql), "minimum
+that calls" gets through and sleeps.
 """
 
 from __future__ import annotations

@@ -1,15 +1,23 @@
-"""F-F2: search_path hijack. A session owns look-alikes of everything our functions name, puts them first, and calls every function.
+"""F-F2: search_path hijack.
 
-Look-alikes: temporary views of every table and catalog our functions mention, temporary sequences, functions of every name they call (in pg_temp and in a schema that
-stands before pg_catalog), operators, and domains of every type name. Each one does what the real one does and writes down that it was used, and as whom. So a function
-that is caught still answers right, and is caught all the same.
+A session owns look-alikes of everything our functions name, puts them first, and calls every
+function.
 
-A table, sequence, function or operator of the caller's must never be used. A type is different: Postgres looks into pg_temp first for types even with
-search_path = '', so an unqualified `text` is the caller's domain and its CHECK runs. In an invoker function that is the caller hurting himself; in a definer function it
-would be his code with our rights, and that must not be.
+Look-alikes: temporary views of every table and catalog our functions mention, temporary sequences,
+functions of every name they call (in pg_temp and in a schema that stands before pg_catalog),
+operators, and domains of every type name. Each one does what the real one does and writes down that
+it was used, and as whom. So a function that is caught still answers right, and is caught all the
+same.
 
-Can it fail? Yes: ALTER FUNCTION livewell.reserve_job_ids RESET search_path is caught (functions and operators), ALTER FUNCTION livewell.promote_jobs SECURITY DEFINER is
-caught (types, as somebody else), and a function that reads `job` without its schema is caught (relation) even with search_path = ''.
+A table, sequence, function or operator of the caller's must never be used. A type is different:
+Postgres looks into pg_temp first for types even with search_path = '', so an unqualified `text` is
+the caller's domain and its CHECK runs. In an invoker function that is the caller hurting himself;
+in a definer function it would be his code with our rights, and that must not be.
+
+Can it fail? Yes: ALTER FUNCTION livewell.reserve_job_ids RESET search_path is caught (functions and
+operators), ALTER FUNCTION livewell.promote_jobs SECURITY DEFINER is caught (types, as somebody
+else), and a function that reads `job` without its schema is caught (relation) even with search_path
+= ''.
 """
 
 from __future__ import annotations
@@ -192,7 +200,10 @@ def _functions(fleet: Fleet, given: dict[str, tuple[Any, ...]], findings: Findin
 
 
 def _set_the_trap(session: psycopg.Connection, *, types: bool) -> int:
-    """Make the look-alikes; answers how many there are. All lists are read first: once they exist, they would catch us too."""
+    """Make the look-alikes; answers how many there are.
+
+    All lists are read first: once they exist, they would catch us too.
+    """
     session.execute(_WORDS)
     relations, sequences, functions, operators, type_names = (
         session.execute(query).fetchall() for query in (_RELATIONS, _SEQUENCES, _FUNCTIONS, _OPERATORS, _TYPES)

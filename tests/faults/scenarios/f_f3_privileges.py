@@ -34,7 +34,8 @@ MAP = Path(__file__).parents[1] / "privileges.txt"
 ROLES = ("livewell_api", "livewell_hub", "livewell_operate", "livewell_readonly", "livewell_worker")
 TRIED = ("SELECT", "INSERT", "UPDATE", "DELETE")
 
-# A right the owner has is not listed. Without an ACL the built-in default holds, and for functions and types that is "PUBLIC may".
+# A right the owner has is not listed. Without an ACL the built-in default holds, and for functions
+# and types that is "PUBLIC may".
 _RIGHTS = """
 WITH object AS (
     SELECT 'schema' AS kind, n.nspname::text AS name, coalesce(n.nspacl, acldefault('n', n.nspowner)) AS acl, n.nspowner AS owner

@@ -116,7 +116,10 @@ def _bound(site: Site) -> list[Visitor]:
 
 
 def _values(site: Site, operation: Operation, sessions: list[str]) -> list[Ids]:
-    """Ids of others, each with one that nobody has. Types are not here: these callers may read all of them."""
+    """Ids of others, each with one that nobody has.
+
+    Types are not here: these callers may read all of them.
+    """
     if "session" in operation.parameters:
         return [({"session": one}, {"session": str(uuid.uuid4())}) for one in sessions]
     if operation.path.startswith("/v1/jobs/"):

@@ -1,7 +1,11 @@
-"""F-S10: the siege. All attacks of F-S1 to F-S9 at once, 500 connections from eight addresses for ten minutes, beside 50 honest viewers with streams, reads and heartbeats, and people who come meanwhile.
+"""F-S10: the siege.
 
-Judged: no honest request is refused or left without answer, no honest stream is dropped, newcomers get in; reads take 250 ms (p99) and /healthz 100 ms at most (the short form only reports them: it runs beside
-other tests); memory is flat, the log is short, no limit is exceeded.
+All attacks of F-S1 to F-S9 at once, 500 connections from eight addresses for ten minutes, beside 50
+honest viewers with streams, reads and heartbeats, and people who come meanwhile.
+
+Judged: no honest request is refused or left without answer, no honest stream is dropped, newcomers
+get in; reads take 250 ms (p99) and /healthz 100 ms at most (the short form only reports them: it
+runs beside other tests); memory is flat, the log is short, no limit is exceeded.
 
 0.6.0, short form: not one honest read was answered in 20 s; 42 requests had no answer within 10 s.
 """

@@ -1,8 +1,10 @@
 """F-S2: cookies that are dear to parse (finding H2). No key, eight kilobytes a request.
 
-Judged: the processor time of the server per hostile request, which does not depend on how busy the machine is; and that honest people are answered.
+Judged: the processor time of the server per hostile request, which does not depend on how busy the
+machine is; and that honest people are answered.
 
-0.6.0, short form: 9.6 s of the processor for 40 requests, of which 6 were answered in 6 s; 20 honest requests were not answered within 10 s.
+0.6.0, short form: 9.6 s of the processor for 40 requests, of which 6 were answered in 6 s; 20
+honest requests were not answered within 10 s.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """F-S9: `/readyz` a thousand times a second (finding M5). No key.
 
-Judged: it costs the database nothing, by the database's own count of transactions, beside the same time without the flood; nobody honest is refused.
+Judged: it costs the database nothing, by the database's own count of transactions, beside the same
+time without the flood; nobody honest is refused.
 
 0.6.0 holds already: 1,739 requests cost no transaction.
 """

@@ -86,7 +86,10 @@ class Camp:
 
 @asynccontextmanager
 async def open_camp(scale: Scale, *, descriptors_max: int | None = None, **settings: Any) -> AsyncIterator[Camp]:
-    """Ten viewers in the short form, fifty in the full one. descriptors_max: the server's `ulimit -n`; people then need no new connection."""
+    """Ten viewers in the short form, fifty in the full one.
+
+    descriptors_max: the server's `ulimit -n`; people then need no new connection.
+    """
     async with open_site(scale, descriptors_max=descriptors_max, **{**SHIPPED, **settings}) as site:
         public = site.key(public=True).text
         async with honest_people(

@@ -210,7 +210,11 @@ def store(dsn: str, price: float) -> None:
 
 @asynccontextmanager
 async def honest_people(site: Site, *, viewers: int, public: str, connected: bool = False) -> AsyncIterator[Honest]:
-    """So many viewers have arrived, two of them with a name. connected: they share one connection that is never idle, the supervisor too, and need no new one."""
+    """So many viewers have arrived, two of them with a name.
+
+    connected: they share one connection that is never idle, the supervisor too, and need no new
+    one.
+    """
     timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS_MAX)
     anonymous = viewers - 2
     people = [

@@ -13,7 +13,10 @@ KEY = re.compile(rb'"key":"([^"]+)"')
 
 
 async def attack(crew: Crew, address: str) -> None:
-    """Keys that nobody else of the crew has; then stay. When they do not fit, half as many are tried next, down to one: the last place is taken, too."""
+    """Keys that nobody else of the crew has; then stay.
+
+    When they do not fit, half as many are tried next, down to one: the last place is taken, too.
+    """
     keys, first = int(crew.options["keys"]), crew.seen["keys"] % int(crew.options["stored"])
     crew.seen["keys"] += keys
     pairs = [{"type": "quote", "key": f"K{first + number + 1}"} for number in range(keys)]
@@ -44,7 +47,10 @@ async def _stream(crew: Crew, line: Line) -> None:
 
 
 async def _patiently(crew: Crew, line: Line, method: str, path: str, document: object = None) -> Any:
-    """As often as it is told to come back; an attacker that keeps to the rates. Anything else is no attack."""
+    """As often as it is told to come back; an attacker that keeps to the rates.
+
+    Anything else is no attack.
+    """
     while True:
         answer = await crew.ask(line, method, path, document)
         if answer.status < 400:

@@ -34,7 +34,10 @@ class Answer:
 
 @dataclass(slots=True)
 class Line:
-    """`async with Line(host, port, "127.0.0.2") as line:`. receive_bytes: what our kernel may keep unread."""
+    """`async with Line(host, port, "127.0.0.2") as line:`.
+
+    receive_bytes: what our kernel may keep unread.
+    """
 
     host: str
     port: int

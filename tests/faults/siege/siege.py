@@ -11,7 +11,9 @@ from tests.faults.siege.attackers import ADDRESSES, Gang, crew
 from tests.faults.siege.camp import Camp
 from tests.faults.siege.cold import PREFIX
 
-# Connections of each kind at full strength, 500 in all, and what each is told. They come back two seconds after they were cut: all of them together ask some hundred times a second, an attack of small means.
+# Connections of each kind at full strength, 500 in all, and what each is told. They come back two
+# seconds after they were cut: all of them together ask some hundred times a second, an attack of
+# small means.
 STRENGTH: dict[str, tuple[int, dict[str, Any]]] = {
     "cookies": (40, {"every_seconds": 0.5}),
     "drips": (120, {"every_seconds": 10}),
@@ -28,7 +30,9 @@ STRENGTH: dict[str, tuple[int, dict[str, Any]]] = {
 AGAIN_SECONDS = 2.0
 ARRIVE_SECONDS = 5.0  # until all are there: their own start, on the same two cores, is not what is judged
 WITH_KEY = ("hub", "cold")
-# The longest that a connection of a kind may be held: the deadlines of head, body and answer are 10, 30 and 30 s, and as much again is for a busy machine. That of a deaf one begins with the last of its requests, after 40 s.
+# The longest that a connection of a kind may be held: the deadlines of head, body and answer are
+# 10, 30 and 30 s, and as much again is for a busy machine. That of a deaf one begins with the last
+# of its requests, after 40 s.
 HELD_SECONDS_MAX = {"silent": 20, "half": 20, "drips": 60, "deaf": 100, "chunks": 10, "large": 10}
 RSS_GROWTH_MB_MAX = 100.0
 RSS_LATE_GROWTH_MB_MAX = 20.0  # from the first third to the last

@@ -561,7 +561,10 @@ async def test_only_the_silent_upstream_is_named(alerts: AlertSession, database:
 
 
 async def test_a_small_upstream_beside_a_large_one_is_looked_at(alerts: AlertSession, database: Database) -> None:
-    """One look at a key without a value, among 5,000 at fresh keys of another upstream. Seen failing with 500 looks drawn from all alike: one in ten such upstreams was seen."""
+    """One look at a key without a value, among 5,000 at fresh keys of another upstream.
+
+    Seen failing with 500 looks drawn from all alike: one in ten such upstreams was seen.
+    """
     alerts.upstream("well")
     alerts.type("rate", upstream="well")
     alerts.subscribe(alerts.open("ann"), "K0", user="ann")

@@ -29,7 +29,10 @@ def sick(livewell_dsn: str, livewell_clock: TestClock) -> Iterator[RefreshSessio
 
 @pytest.fixture
 def doctor(livewell_dsn: str, livewell_settings: Settings) -> Examine:
-    """What the doctor finds there, by word. The replaced clock is a change by hand, and he says so: schema_drift."""
+    """What the doctor finds there, by word.
+
+    The replaced clock is a change by hand, and he says so: schema_drift.
+    """
 
     async def find() -> dict[str, Finding]:
         found = await examine(livewell_dsn, livewell_settings)

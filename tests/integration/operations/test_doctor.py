@@ -74,7 +74,10 @@ async def test_a_replica_is_named(livewell_server: str, livewell_dsn: str, livew
 
 
 async def test_a_worker_without_a_credential_is_named_alone(sick: RefreshSession, doctor: Examine) -> None:
-    """It says which variable of which upstream; the worker that has it is not named. It is gone when the worker has it too."""
+    """It says which variable of which upstream; the worker that has it is not named.
+
+    It is gone when the worker has it too.
+    """
     lacking = working(sick, "refresh.fmp")
     working(sick, "refresh.fmp")
     sick.value("SELECT livewell.report_lacks(%s, '{fmp FMP_KEY}')", lacking)
@@ -119,7 +122,10 @@ async def test_a_pooler_on_the_listen_address_is_named(livewell_dsn: str, livewe
 async def test_a_login_behind_a_pooler_with_the_wrong_settings_is_named_and_the_told_command_mends_it(
     livewell_dsn: str, livewell_settings: Settings
 ) -> None:
-    """A direct session sets what it needs; behind a transaction pooler only the login can (Q14). Seen failing on 0.5.0: the doctor had no finding session_setting."""
+    """A direct session sets what it needs; behind a transaction pooler only the login can (Q14).
+
+    Seen failing on 0.5.0: the doctor had no finding session_setting.
+    """
     with psycopg.connect(livewell_dsn, autocommit=True) as admin:
         admin.execute(f'ALTER DATABASE "{admin.info.dbname}" SET jit = on'.encode())
     direct = {finding.word for finding in await examine(livewell_dsn, livewell_settings)}
@@ -275,7 +281,10 @@ async def test_a_singleton_that_nobody_took_over_is_named(sick: RefreshSession, 
 async def test_a_singleton_that_one_run_holds_for_long_is_named_with_its_holder(
     sick: RefreshSession, doctor: Examine
 ) -> None:
-    """R23: more than ten minutes. The due check is held for as long as its worker lives, and is no finding."""
+    """R23: more than ten minutes.
+
+    The due check is held for as long as its worker lives, and is no finding.
+    """
     sick.hold("report.daily", lease=LIVING)
     sick.hold(lease=LIVING)
     sick.advance(700)

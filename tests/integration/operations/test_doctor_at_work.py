@@ -66,7 +66,8 @@ async def test_what_an_upstream_refuses_is_named(
             assert "fmp" in found[word]["command"]
             code, out, _ = await livewell(livewell_settings, "doctor")
             assert (code, found[word]["command"] in out) == (1, True)
-            # Names and counts are no secrets: it said "upstream_credential: ***" and "the credential: *** times".
+            # Names and counts are no secrets: it said "upstream_credential: ***" and "the
+            # credential: *** times".
             assert f"{word}: quote" in out
             assert "***" not in out
             assert found[word]["seen"] in out

@@ -1,6 +1,7 @@
 """R25: the command that the doctor tells is run as it is told, and the finding is gone.
 
-In 0.5.0 the step for 429s left the silence as it was, and nothing closed a breaker or took a singleton; each case here failed for want of the command.
+In 0.5.0 the step for 429s left the silence as it was, and nothing closed a breaker or took a
+singleton; each case here failed for want of the command.
 """
 
 from __future__ import annotations
@@ -140,7 +141,10 @@ def test_a_command_that_is_not_there_is_noticed(command: str) -> None:
 
 
 async def test_what_state_counts_the_doctor_finds(sick: RefreshSession, doctor: Examine) -> None:
-    """B6: state said "3 keys fail" and "alert fired", and the doctor was silent. One failing key among many that are well is named by its reason."""
+    """B6: state said "3 keys fail" and "alert fired", and the doctor was silent.
+
+    One failing key among many that are well is named by its reason.
+    """
     session = sick.open("ann")
     sick.subscribe(session, *(f"K{n}" for n in range(50)), user="ann")
     sick.rows(

@@ -1,4 +1,7 @@
-"""Which question does an answer answer? HTTP/1.1 does not say, so a connection is shared only where no answer can be mistaken (R14, GU1)."""
+"""Which question does an answer answer?
+
+HTTP/1.1 does not say, so a connection is shared only where no answer can be mistaken (R14, GU1).
+"""
 
 import asyncio
 

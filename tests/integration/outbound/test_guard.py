@@ -101,7 +101,10 @@ async def test_a_private_host_is_called_by_its_name(inner: HostileServer) -> Non
 
 
 async def test_a_name_that_changes_its_mind_is_called_where_it_was_checked(dialled: list[str]) -> None:
-    """Rebinding: public when checked, loopback when asked again. It is not asked again, and only the checked address is dialled."""
+    """Rebinding: public when checked, loopback when asked again.
+
+    It is not asked again, and only the checked address is dialled.
+    """
     names = Names([PUBLIC], ["127.0.0.1"])
     async with Outbound(allowed_hosts=["api.test"], resolve=names) as client:
         failed = await failure(client, "https://api.test/")

@@ -1,7 +1,7 @@
 """One permit, one request: asked on the connected socket, and never sent again behind our back.
 
-The judge is the server's log. aiohttp repeats a GET by itself when a kept-alive connection turns out to be dead; the first test shows
-that it does, the others that ours does not.
+The judge is the server's log. aiohttp repeats a GET by itself when a kept-alive connection turns
+out to be dead; the first test shows that it does, the others that ours does not.
 """
 
 import asyncio
@@ -125,7 +125,8 @@ async def test_the_permit_is_asked_when_the_connection_stands(outbound: Outbound
         await visit.send(ANSWER)
 
     async with HostileServer(serve) as server:
-        # The server accepts in a later turn of the loop, so what it knows says nothing; the client's own side does.
+        # The server accepts in a later turn of the loop, so what it knows says nothing; the
+        # client's own side does.
         def look() -> None:
             connector = outbound._sessions[True].connector
             assert connector is not None

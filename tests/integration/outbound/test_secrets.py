@@ -76,7 +76,8 @@ async def test_no_failure_repeats_it(
         with pytest.raises(CallFailed) as caught:
             await call(outbound, f"{server.url}/quote", where)
 
-    # An answer's headers are the upstream's words; they are handed over for the classifier and shown by nobody.
+    # An answer's headers are the upstream's words; they are handed over for the classifier and
+    # shown by nobody.
     caught.value.headers = {}
     assert not [form for form in FORMS if form in told(caught.value)]
     assert len(caught.value.detail) <= 300

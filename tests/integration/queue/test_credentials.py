@@ -1,6 +1,7 @@
 """R13, X10: a worker claims only what it can call.
 
-Seen failing with look() not asking can_use, as in 0.5.0: with API_TWO alone the jobs ran under API_ONE, and with none at all the job ran under API_ONE.
+Seen failing with look() not asking can_use, as in 0.5.0: with API_TWO alone the jobs ran under
+API_ONE, and with none at all the job ran under API_ONE.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The exchange overlaps: the next call is sent before the last answer is taken in. The keeper may look at any moment between."""
+"""The exchange overlaps: the next call is sent before the last answer is taken in.
+
+The keeper may look at any moment between.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,11 @@ Count = Task[[int], Coroutine[Any, Any, None]]
 
 
 async def drain_while_looked_at(bench: Bench, count: Count, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
-    """Drain JOBS jobs. Whenever an answer waits to be taken in, the keeper hears how far the fences have come, looks, and reconciles. Answers looks and jobs handed back."""
+    """Drain JOBS jobs.
+
+    Whenever an answer waits to be taken in, the keeper hears how far the fences have come, looks,
+    and reconciles. Answers looks and jobs handed back.
+    """
     handed_back = looks = 0
     looking: set[asyncio.Task[None]] = set()
     workers: list[Worker] = []

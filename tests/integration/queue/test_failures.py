@@ -46,7 +46,8 @@ async def test_a_task_that_raises_is_logged_and_kept_with_its_traceback(
 ) -> None:
     """Job, task, queue, attempt, what comes next, the user's own frames and the cause.
 
-    Seen failing: the worker of 0.5.0 logged nothing at any level, and the dead letter had one line without its cause (R23, Q7).
+    Seen failing: the worker of 0.5.0 logged nothing at any level, and the dead letter had one line
+    without its cause (R23, Q7).
     """
 
     @app.task(attempts=2, name="async")

@@ -236,7 +236,10 @@ class Unspeakable(Exception):
     "how", [Unspeakable(), asyncio.CancelledError(), SystemExit(3), MemoryError()], ids=lambda how: type(how).__name__
 )
 async def test_a_slot_outlives_whatever_its_handler_raises(app: Livewell, open_app: Open, how: BaseException) -> None:
-    """The job fails; the worker's only slot goes on to the next one. (Without this the slot died and the job was held for ever.)"""
+    """The job fails; the worker's only slot goes on to the next one.
+
+    (Without this the slot died and the job was held for ever.)
+    """
 
     @app.task(attempts=1)
     async def bad() -> None:
@@ -257,7 +260,10 @@ async def test_a_slot_outlives_whatever_its_handler_raises(app: Livewell, open_a
 async def test_a_worker_whose_process_has_no_memory_left_ends(
     app: Livewell, open_app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parts of it may have failed unseen. A request that was merely too large leaves it alone (F-A8 does both for real)."""
+    """Parts of it may have failed unseen.
+
+    A request that was merely too large leaves it alone (F-A8 does both for real).
+    """
 
     @app.task()
     async def greedy() -> None:

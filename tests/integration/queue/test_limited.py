@@ -428,7 +428,10 @@ async def test_a_key_of_a_megabyte_is_refused_with_its_size(app: Livewell, open_
 
 
 async def test_what_a_buried_worker_measured_is_booked(app: Livewell, open_app: Open) -> None:
-    """The call was made: its bytes count, though its job is somebody else's by now. Seen to fail with the results of a buried worker dropped."""
+    """The call was made: its bytes count, though its job is somebody else's by now.
+
+    Seen to fail with the results of a buried worker dropped.
+    """
     runs: list[int] = []
     measured = asyncio.Event()
     app.limiter("api", budget="1MB/day", estimate=10)
@@ -456,7 +459,10 @@ async def test_what_a_buried_worker_measured_is_booked(app: Livewell, open_app: 
 async def test_a_silence_that_was_heard_while_the_database_was_away_comes_before_the_next_claim(
     app: Livewell, open_app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """G5: the answer could not be written down; the worker says it before it claims again. Seen to fail on 0.5.0: nobody ever knew of the silence."""
+    """G5: the answer could not be written down; the worker says it before it claims again.
+
+    Seen to fail on 0.5.0: nobody ever knew of the silence.
+    """
     runs: list[int] = []
     api = app.limiter("api", concurrency=1)
     app.queue("calls", limiter="api")

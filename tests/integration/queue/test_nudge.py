@@ -47,7 +47,10 @@ async def nudging(nudge_ms: float) -> AsyncIterator[tuple[Nudger, Wire]]:
 
 
 async def test_the_nudge_of_one_name_does_not_wait_for_the_interval_of_another() -> None:
-    """A value that is stored right after its job was queued is told at once. Seen to fail with one interval for all names."""
+    """A value that is stored right after its job was queued is told at once.
+
+    Seen to fail with one interval for all names.
+    """
     async with nudging(1000) as (nudger, wire):
         began = time.monotonic()
         nudger.nudge("queue")

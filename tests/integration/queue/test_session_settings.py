@@ -41,7 +41,11 @@ def hostile(livewell_dsn: str) -> None:
 
 @pytest.mark.usefixtures("hostile")
 async def test_jobs_run_and_the_state_is_read_under_hostile_defaults(open_app: Open) -> None:
-    """Enqueue, claim, finish, times, intervals and letters of every alphabet. Seen failing without DateStyle in NEEDED: the driver "can't parse timestamptz with DateStyle 'SQL, DMY'"."""
+    """Enqueue, claim, finish, times, intervals and letters of every alphabet.
+
+    Seen failing without DateStyle in NEEDED: the driver "can't parse timestamptz with DateStyle
+    'SQL, DMY'".
+    """
     app = Livewell(Settings())
     got: list[str] = []
 

@@ -98,7 +98,10 @@ async def test_story_3_a_plans_wall_is_not_taken_for_an_empty_account(market: Ma
 
 
 async def test_a_refused_refresh_is_told_in_the_log_with_what_was_seen(market: Market) -> None:
-    """Key, reason and what the upstream answered, one bad key beside a good one. R23; seen failing on 0.5.0: no line "refresh refused" was logged."""
+    """Key, reason and what the upstream answered, one bad key beside a good one.
+
+    R23; seen failing on 0.5.0: no line "refresh refused" was logged.
+    """
     await market.simulator.turn(locked_symbols=["TSLA"])
     with capture_logs() as lines:
         async with market.working():

@@ -130,7 +130,8 @@ async def test_a_locked_symbol_parks_the_key_and_a_locked_path_the_type(prepared
         assert (await market.app.get("quote", "MSFT", wait="20s")).reason == "entitlement_type"
         await market.app.get("quote", "IBM", wait="1s")
     asked = [tuple(event["keys"]) for event in read_events(market.simulator.log) if event["event"] == "call"]
-    # The refusal of MSFT came on a connection that had carried AAPL: believed when a connection of its own says the same (ADR 0011).
+    # The refusal of MSFT came on a connection that had carried AAPL: believed when a connection of
+    # its own says the same (ADR 0011).
     assert asked == [("TSLA",), ("AAPL",), ("MSFT",), ("MSFT",)]
 
 

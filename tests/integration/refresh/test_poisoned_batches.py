@@ -82,7 +82,10 @@ DOCUMENTS = {  # and what nobody can tell apart: the whole answer is refused, an
 
 
 class Clinic:
-    """Answers batches and single questions; the ill key's row is what it is told to be. A row of "" is a 422 for the whole call."""
+    """Answers batches and single questions; the ill key's row is what it is told to be.
+
+    A row of "" is a 422 for the whole call.
+    """
 
     def __init__(self, row: str) -> None:
         self._row = row

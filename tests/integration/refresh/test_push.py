@@ -127,7 +127,8 @@ async def test_the_state_comes_first_and_then_what_changes(stage: Stage) -> None
 async def test_a_store_between_register_and_snapshot_is_not_missed(stage: Stage) -> None:
     """It commits while the answer of the first read is on its way; the next pass tells it.
 
-    Broken once: with the cursor taken after the read and no look back, the follower kept the old price.
+    Broken once: with the cursor taken after the read and no look back, the follower kept the old
+    price.
     """
     stage.store("AAPL", 1)
     gate = Gate(stage.database, "read_readings")
@@ -249,7 +250,8 @@ async def test_a_verdict_turns_by_time_alone(livewell_settings: Settings) -> Non
 async def test_a_key_that_is_left_and_followed_again_while_it_is_read_keeps_its_value(stage: Stage) -> None:
     """The answer on its way leaves the value out, because it was known when it was asked.
 
-    Broken once, before it was ever right: the newcomer was told version 1 with no value, and nothing ever mended it.
+    Broken once, before it was ever right: the newcomer was told version 1 with no value, and
+    nothing ever mended it.
     """
     stage.store("AAPL", 1)
     first = stage.hub.follow([AAPL])
@@ -416,9 +418,13 @@ async def test_values_beyond_the_bound_are_let_go_and_read_again_for_who_comes(l
 
 
 async def test_a_verdict_turns_by_itself_while_the_database_says_nothing(livewell_settings: Settings) -> None:
-    """X1, R22: frozen in the middle of a read. Everybody who follows is told that it is stale, the value stays, and afterwards they hear what is true.
+    """X1, R22: frozen in the middle of a read.
 
-    Seen failing: followers were told nothing until the database answered, and whoever came meanwhile was given "fresh" from memory.
+    Everybody who follows is told that it is stale, the value stays, and afterwards they hear what
+    is true.
+
+    Seen failing: followers were told nothing until the database answered, and whoever came
+    meanwhile was given "fresh" from memory.
     """
     async with staged(livewell_settings) as stage:
         stage.session.connection.execute("UPDATE livewell.data_type SET ttl = interval '1 second' WHERE name = 'quote'")
@@ -441,7 +447,11 @@ async def test_a_verdict_turns_by_itself_while_the_database_says_nothing(livewel
 
 
 async def test_an_answer_that_was_held_up_is_not_the_fresher_for_it(stage: Stage) -> None:
-    """R22: counted from before the database was asked. Broken once: counted from the answer, which a frozen connection had kept for long, it was fresh for as long again."""
+    """R22: counted from before the database was asked.
+
+    Broken once: counted from the answer, which a frozen connection had kept for long, it was fresh
+    for as long again.
+    """
     stage.store("AAPL", 1)
     [shown] = await stage.prices(stage.hub.follow([AAPL]), {"AAPL": 1})
     row = ("fresh", None, None, None, 1, 1, None, None, "{}", shown.stale_at, 60.0, 0.0)

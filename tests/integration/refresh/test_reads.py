@@ -177,7 +177,8 @@ async def test_a_refused_batch_call_is_repeated_singly_before_anyone_is_blamed(m
         await eventually_async(lambda: len(calls(market, "/quote")) >= 60, timeout=29, what="six rounds")
         watch.cancel()
         await asyncio.wait([watch])
-    # Three in a row, and what was under way when the third was refused; without the rule it is one for each of six rounds.
+    # Three in a row, and what was under way when the third was refused; without the rule it is one
+    # for each of six rounds.
     assert 1 <= len(calls(market, "/batch-quote")) <= 5
     counts = await market.counts()
     assert counts["singly"] >= 10

@@ -177,7 +177,8 @@ async def test_what_an_upstream_repeats_is_in_no_row_and_no_log_line(
                     return parrot.repeated >= len(keys)
 
                 await eventually_async(asked, timeout=60, what="every key was asked for")
-                # Once more for all that failed, and that was the last time: no waiting for the back-off.
+                # Once more for all that failed, and that was the last time: no waiting for the
+                # back-off.
                 failed = "UPDATE livewell.job SET run_at = livewell.now(), max_attempts = attempt + 1 WHERE state = 'delayed'"
 
                 async def dead() -> bool:

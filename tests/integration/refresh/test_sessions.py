@@ -78,7 +78,8 @@ async def test_a_capped_key_of_a_type_that_was_taken_away_is_not_followed_when_t
 ) -> None:
     """Rights come before room, also before the subscriptions are read again.
 
-    Seen failing: what was capped stayed so, and was followed with the room that the forbidden keys left.
+    Seen failing: what was capped stayed so, and was followed with the room that the forbidden keys
+    left.
     """
     async with staged(livewell_settings, poll_seconds=3600, client_keys_max=1) as stage:
         server = Server(stage, StreamedSessions(stage.database, stage.hub))
@@ -169,7 +170,8 @@ async def test_a_change_while_it_is_opened_is_not_missed(livewell_settings: Sett
 async def test_a_crowd_that_comes_at_once_is_a_few_queries(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """All share a few questions, ten in each; somebody else's among them is refused alone.
 
-    Questions of the poll interval are not counted: on a busy machine it comes round while the crowd is still opening.
+    Questions of the poll interval are not counted: on a busy machine it comes round while the crowd
+    is still opening.
     """
     mine = [server.opened("AAPL", user="ann") for _ in range(100)]
     theirs = server.opened("AAPL", user="eve")

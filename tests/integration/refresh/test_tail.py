@@ -61,7 +61,8 @@ async def test_a_history_that_was_rewritten_is_fetched_whole(market: Market) -> 
     async with market.working():
         await refreshed(market)
         before = await market.rows("SELECT date, close FROM livewell_data.end_of_day ORDER BY date")
-        # As if the upstream had rewritten everything: what is stored, and the hash of it, are of another history.
+        # As if the upstream had rewritten everything: what is stored, and the hash of it, are of
+        # another history.
         await market.rows("UPDATE livewell_data.end_of_day SET close = close * 2 RETURNING 1")
         await market.rows("UPDATE livewell.ledger SET content_hash = sha256('a') || sha256('b') RETURNING 1")
         await refreshed(market)

@@ -45,7 +45,10 @@ async def test_handlers_are_async_or_plain_and_say_how_many_rows(stage: Stage) -
 
 
 async def test_a_handler_that_raises_has_failed_and_the_next_slot_runs(stage: Stage) -> None:
-    """With the error in words and its traceback, in the row and in the log, its secrets hidden. R23; seen failing on 0.5.0: no line "run failed" was logged."""
+    """With the error in words and its traceback, in the row and in the log, its secrets hidden.
+
+    R23; seen failing on 0.5.0: no line "run failed" was logged.
+    """
     app = Livewell(Settings())
 
     @app.schedule(every="50ms")
@@ -138,7 +141,8 @@ async def test_a_long_run_keeps_its_lease_and_slots_meanwhile_are_skipped(stage:
         if len(begun) == 1:
             await done.wait()
 
-    # A lease of half a second was lost when the machine had two things more to do: a renewal had 0.3 s.
+    # A lease of half a second was lost when the machine had two things more to do: a renewal had
+    # 0.3 s.
     one, other = (stage.start(app, holder=name, lease_seconds=1.5) for name in "ab")
     skipped = "SELECT coalesce(sum(slots), 0) FROM livewell.run WHERE reason = 'still running'"
     await until(lambda: stage.rows.value(skipped) >= 45)
@@ -312,7 +316,10 @@ async def test_an_outage_longer_than_the_lease_stops_the_handler_and_passes(
 
 
 async def test_a_duty_is_in_the_same_history(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Marked as Livewell's own, due at once when it is new, with the rows it touched. A process that has just started has better things to do: it begins with others' schedules."""
+    """Marked as Livewell's own, due at once when it is new, with the rows it touched.
+
+    A process that has just started has better things to do: it begins with others' schedules.
+    """
 
     async def sweep() -> int:
         return 3

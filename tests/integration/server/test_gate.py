@@ -149,7 +149,10 @@ async def test_what_is_no_http_is_told_so(wire: Web) -> None:
 
 
 async def test_a_body_has_one_deadline_and_takes_no_place(wire: Web) -> None:
-    """H3: bodies that drip are 408, however many, and others are served meanwhile. Seen failing on 0.6.0: the deadline began anew with every byte."""
+    """H3: bodies that drip are 408, however many, and others are served meanwhile.
+
+    Seen failing on 0.6.0: the deadline began anew with every byte.
+    """
     async with raw(wire) as first, raw(wire) as honest:
         first.send(LOGIN + b"Content-Length: 900\r\n\r\n{")
         dripping = asyncio.create_task(_drip(first))
@@ -210,7 +213,10 @@ async def test_a_client_that_asks_to_go_on_is_answered(wire: Web) -> None:
 
 
 async def test_whoever_does_not_read_is_cut_off(wire: Web) -> None:
-    """H4: an answer has a deadline as a whole, also when the next request has come. Seen failing on 0.6.0: it waited for ever, and held a place."""
+    """H4: an answer has a deadline as a whole, also when the next request has come.
+
+    Seen failing on 0.6.0: it waited for ever, and held a place.
+    """
     loop, sock = asyncio.get_running_loop(), _deaf()
     with sock:
         await loop.sock_connect(sock, _place(wire))
@@ -273,7 +279,10 @@ async def _until(true: Callable[[], bool]) -> None:
     [("/v1/data/quote/AAPL%2Fstream", 503), ("/v1/types/quote/ttl/x/stream", 503), ("/v1/data/quote/AAPL?wait=0", 503)],
 )
 async def test_only_a_stream_needs_no_place(wire: Web, path: str, status: int) -> None:
-    """L1: what merely looks like one does. Seen failing on 0.6.0: any path that ended in /stream passed."""
+    """L1: what merely looks like one does.
+
+    Seen failing on 0.6.0: any path that ended in /stream passed.
+    """
     key = wire.key().text
     with _AllPlacesTaken(wire):
         async with raw(wire) as client:
@@ -308,7 +317,10 @@ async def test_failed_logins_lock_out_nobody_with_a_good_key(wire: Web) -> None:
 
 
 def test_cookies_are_read_in_linear_time() -> None:
-    """H2: a cookie of 4,000 backslashes costs microseconds; the standard library took 280 ms. Compared with itself: no clock is asserted."""
+    """H2: a cookie of 4,000 backslashes costs microseconds; the standard library took 280 ms.
+
+    Compared with itself: no clock is asserted.
+    """
 
     def cost(text: str) -> float:
         headers = Headers({"cookie": text})

@@ -343,7 +343,10 @@ async def test_the_login_page_has_a_strict_policy_and_no_token(web: Web) -> None
 
 
 async def test_without_a_database_it_is_busy(web: Web) -> None:
-    """503 with Retry-After, and not a word about the database. That /readyz says so: tests/integration/server/test_outage.py."""
+    """503 with Retry-After, and not a word about the database.
+
+    That /readyz says so: tests/integration/server/test_outage.py.
+    """
     client = web.as_key()
     await web.state.pools.close()
 

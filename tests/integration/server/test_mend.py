@@ -72,7 +72,10 @@ async def test_the_audit_names_the_key_and_what_it_did(stopped: Web) -> None:
     "path", ["upstreams/fmp/resume", "upstreams/fmp/probe", "upstreams/fmp/close", "singletons/x/take"]
 )
 async def test_it_is_for_operators_of_everything(stopped: Web, path: str) -> None:
-    """Not for viewers; and nothing is done or written down. (Keys that may read some types do not operate, test_route_rights.py.)"""
+    """Not for viewers; and nothing is done or written down.
+
+    (Keys that may read some types do not operate, test_route_rights.py.)
+    """
     assert (await stopped.as_key("view", "subscribe").post(f"/v1/{path}")).status_code == 403
     assert (
         await stopped.as_key("operate").post(f"/v1/{path.replace('fmp', '%00').replace('x/', '%00/')}")

@@ -215,7 +215,11 @@ async def test_every_caller_gets_in_where_its_scopes_say_and_nowhere_else(stage:
 
 
 async def test_a_key_bound_to_types_is_told_nothing_of_others(stage: Web) -> None:
-    """M2. With every scope that such a key can have, and with operate forced into its row. Seen failing on 0.6.0: jobs, job streams, queues, dead letters, runs, schedules and upstreams answered 200."""
+    """M2. With every scope that such a key can have, and with operate forced into its row.
+
+    Seen failing on 0.6.0: jobs, job streams, queues, dead letters, runs, schedules and upstreams
+    answered 200.
+    """
     stage.rows("ALTER TABLE livewell.api_key DROP CONSTRAINT IF EXISTS api_key_bound_check")
     told = []
     for scopes in (*((scope,) for scope in SCOPES), SCOPES):

@@ -106,7 +106,11 @@ def own_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_up_serves_on_the_embedded_postgres_and_its_link_logs_in_once(
     environment: dict[str, str], tmp_path: Path, own_folder: Path
 ) -> None:
-    """Logins of the roles are made by us, with passwords that only the owner of the folder reads. L11: they can fill the disk by neither temporary tables nor large objects (in 0.5.0 an attacker made both)."""
+    """Logins of the roles are made by us, with passwords that only the owner of the folder reads.
+
+    L11: they can fill the disk by neither temporary tables nor large objects (in 0.5.0 an attacker
+    made both).
+    """
     del environment["DATABASE_URL"]
     child, said = started({**environment, "LIVEWELL_DATA_DIR": str(own_folder)}, tmp_path, "up", "--print-link")
     try:

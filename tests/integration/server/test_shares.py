@@ -56,7 +56,11 @@ async def come(web: Web, *keys: str, key: str | None = None, public: bool = Fals
 
 
 async def test_a_client_that_fills_its_share_of_the_hub_disturbs_nobody(small: Web, store: StoreSession) -> None:
-    """H6. Seen failing on 0.6.0: the new stream was a 503, and the open one that added a key was ended with `bye session`."""
+    """H6.
+
+    Seen failing on 0.6.0: the new stream was a 503, and the open one that added a key was ended
+    with `bye session`.
+    """
     for key in ("AAPL", "MSFT"):
         put(store, key, 1)
     honest, open_stream = await come(small, "AAPL")
@@ -84,7 +88,11 @@ async def test_a_client_that_fills_its_share_of_the_hub_disturbs_nobody(small: W
 
 
 async def test_a_key_too_many_is_capped_and_the_others_go_on(small: Web, store: StoreSession) -> None:
-    """H6. The stream says which key does not fit, keeps what it had, and follows the key as soon as there is room. Seen failing on 0.6.0: no `capped` event."""
+    """H6.
+
+    The stream says which key does not fit, keeps what it had, and follows the key as soon as there
+    is room. Seen failing on 0.6.0: no `capped` event.
+    """
     keys = [f"K{n}" for n in range(MINE)]
     viewer, stream = await come(small, *keys)
     await stream.until("ready")
@@ -104,7 +112,10 @@ async def test_a_key_too_many_is_capped_and_the_others_go_on(small: Web, store: 
 
 
 async def test_what_one_stream_leaves_another_of_the_client_gets(small: Web, store: StoreSession) -> None:
-    """The share is the client's, over all its streams; the same key twice counts once. Seen failing on 0.6.0: no `capped` event."""
+    """The share is the client's, over all its streams; the same key twice counts once.
+
+    Seen failing on 0.6.0: no `capped` event.
+    """
     key = small.key(public=True).text
     put(store, "LATE", 7)
     _, first = await come(small, *(f"K{n}" for n in range(MINE)), key=key)
@@ -192,7 +203,10 @@ def fill(web: Web, address: str, most: int) -> int:
 async def test_streams_of_many_addresses_leave_places(
     livewell_dsn: str, server_logins: Logins, server_settings: Settings
 ) -> None:
-    """X10. The fifth address gets a place, and a user always does. Seen failing on 0.6.0: both got a 503."""
+    """X10. The fifth address gets a place, and a user always does.
+
+    Seen failing on 0.6.0: both got a 503.
+    """
     async with served(livewell_dsn, server_logins, server_settings, streams_max=40, user_streams_max=1) as web:
         taken = [fill(web, f"10.0.0.{n}", 20) for n in range(10)]
 
@@ -219,7 +233,11 @@ async def test_addresses_of_one_network_are_one_client(
 
 
 def test_waits_of_many_clients_leave_some() -> None:
-    """X10. Ten clients used to take all places; now others may wait, and strangers never take what is a user's. Seen failing on 0.6.0: the eleventh client waited 0 s."""
+    """X10.
+
+    Ten clients used to take all places; now others may wait, and strangers never take what is a
+    user's. Seen failing on 0.6.0: the eleventh client waited 0 s.
+    """
     waits = WaitingReads(100)
     strangers = [Client(f"public:k@10.0.0.{n}", stranger=True) for n in range(30)]
     with ExitStack() as stack:

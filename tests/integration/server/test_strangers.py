@@ -60,7 +60,10 @@ async def test_a_public_key_cannot_use_another_ones_session(market: Web) -> None
 async def test_sessions_of_a_public_key_are_bounded_and_one_address_has_a_share(
     livewell_dsn: str, server_logins: dict[str, tuple[str, str]], server_settings: Settings
 ) -> None:
-    """R3: 429 that says so; visitors of other addresses, and users, come in meanwhile. In 0.5.0 an attacker opened 628 in 40 s."""
+    """R3: 429 that says so; visitors of other addresses, and users, come in meanwhile.
+
+    In 0.5.0 an attacker opened 628 in 40 s.
+    """
     few = server_settings.model_copy(update={"public_sessions_max": 30})
     async with in_process(livewell_dsn, server_logins, few) as web:
         key, small = web.key(public=True), web.key(public=True)
@@ -142,7 +145,11 @@ async def attack(client: httpx2.AsyncClient, word: str, sessions: int = 3) -> in
 
 
 async def test_made_up_keys_of_many_addresses_are_few_and_leave_some(market: Web) -> None:
-    """H7 as it was found, from ten addresses: 600 keys asked for in a minute. Seen failing on 0.6.0: three addresses took all of the public key's 120, and the fourth got none."""
+    """H7 as it was found, from ten addresses: 600 keys asked for in a minute.
+
+    Seen failing on 0.6.0: three addresses took all of the public key's 120, and the fourth got
+    none.
+    """
     public = market.key(public=True)
     market.rows(STOPPED)
 

@@ -54,7 +54,10 @@ async def test_a_job_stream_needs_operate_and_nothing_else(
 async def test_who_may_no_longer_operate_is_sent_away(
     livewell_dsn: str, server_logins: Logins, server_settings: Settings
 ) -> None:
-    """Though they may still view; and the same when their key is bound to types. Seen failing on 0.6.0: the stream went on."""
+    """Though they may still view; and the same when their key is bound to types.
+
+    Seen failing on 0.6.0: the stream went on.
+    """
     async with served(livewell_dsn, server_logins, server_settings, push_rights_seconds=0.2) as web:
         web.rows(JOB)
         web.rows("ALTER TABLE livewell.api_key DROP CONSTRAINT IF EXISTS api_key_bound_check")

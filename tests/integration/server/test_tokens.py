@@ -137,7 +137,10 @@ FORGED: dict[str, Callable[[], str]] = {
 
 @pytest.mark.parametrize("what", FORGED)
 async def test_a_token_that_is_not_exactly_right_is_refused(web: Web, what: str) -> None:
-    """And all of them alike, byte for byte. Proven once by leaving `algorithms` and `require` out of the call."""
+    """And all of them alike, byte for byte.
+
+    Proven once by leaving `algorithms` and `require` out of the call.
+    """
     answer = await web.bearer(FORGED[what]()).post("/v1/sessions")
     other = await web.bearer("x.y.z").post("/v1/sessions")
 

@@ -18,7 +18,10 @@ def test_a_condition_that_holds_fires_once_however_often_it_is_seen(alerts: Aler
 
 
 def test_a_secret_in_a_subject_is_neither_stored_nor_told(alerts: AlertSession) -> None:
-    """L10: as in the summary; and it is one alert, whatever the secret. In 0.5.0 the password was in the row and in the webhook."""
+    """L10: as in the summary; and it is one alert, whatever the secret.
+
+    In 0.5.0 the password was in the row and in the webhook.
+    """
     for password in ("CANARY", "ANOTHER"):
         alerts.observe(f"https://u:{password}@host/")
 

@@ -40,7 +40,10 @@ def value(db: Any, query: str, *params: Any) -> Any:
 
 
 def test_a_function_of_the_owner_that_forgets_its_user_sees_nothing(db: Any) -> None:
-    """Nobody said, and said to be nobody. Proven once with NO FORCE ROW LEVEL SECURITY: everything was seen."""
+    """Nobody said, and said to be nobody.
+
+    Proven once with NO FORCE ROW LEVEL SECURITY: everything was seen.
+    """
     assert value(db, "SELECT livewell.forgetful(NULL)") == [0, 0, 0, 0]
 
 

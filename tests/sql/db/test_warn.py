@@ -188,7 +188,10 @@ def test_the_api_cannot_write_a_warning_past_the_function(db: Connection) -> Non
 
 
 def test_a_callers_own_types_are_not_run_with_the_owners_rights(db: Connection) -> None:
-    """Even with search_path = '' Postgres looks for a type in pg_temp first. (Proven with `v_what text`: the trap was run as livewell_owner.)"""
+    """Even with search_path = '' Postgres looks for a type in pg_temp first.
+
+    (Proven with `v_what text`: the trap was run as livewell_owner.)
+    """
     db.execute("SET ROLE livewell_api")
     db.execute("CREATE TEMP TABLE caught (who name)")
     db.execute("GRANT ALL ON caught TO PUBLIC")

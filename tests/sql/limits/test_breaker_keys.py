@@ -1,6 +1,7 @@
 """R13, G3, X10: no single key, job or answer moves the breaker of everybody.
 
-Seen failing on 0.5.0, where every failed attempt counted: before one key, or one job, had failed twenty times, no call was granted any more.
+Seen failing on 0.5.0, where every failed attempt counted: before one key, or one job, had failed
+twenty times, no call was granted any more.
 """
 
 from __future__ import annotations
@@ -111,7 +112,10 @@ def test_several_keys_in_a_row_raise_a_doubt_and_one_good_probe_ends_it(api: Que
 
 
 def test_as_many_again_open_it(api: QueueSession) -> None:
-    """Six different keys and no answer between them: that is the upstream. What was wrong with it is kept."""
+    """Six different keys and no answer between them: that is the upstream.
+
+    What was wrong with it is kept.
+    """
     doubted(api)
     for key in ("D", "E"):
         call(api, key)

@@ -54,7 +54,11 @@ def test_never_more_than_the_rate_in_a_window(api: QueueSession) -> None:
 
 
 def test_a_call_counts_until_its_answer_is_booked_and_a_window_more(api: QueueSession) -> None:
-    """R12: what was granted ten seconds ago and has only now arrived counts from now. Seen to fail with calls that count from their grant (grant_calls): 0 of the 10 were counted 59.9 s after their answers."""
+    """R12: what was granted ten seconds ago and has only now arrived counts from now.
+
+    Seen to fail with calls that count from their grant (grant_calls): 0 of the 10 were counted 59.9
+    s after their answers.
+    """
     api.enqueue(200, lane=0)
     worker = api.register()
     flying = api.claim_limited(worker, 10)
@@ -82,7 +86,10 @@ def test_a_call_counts_until_its_answer_is_booked_and_a_window_more(api: QueueSe
 def test_a_call_without_an_answer_counts_as_long_as_it_could_still_arrive(
     api: QueueSession, *, ended: str, used: int | None, seconds: float
 ) -> None:
-    """Answered, or surely not made: a window from its end. Otherwise from grant + permit (1 s) + deadline (30 s) on."""
+    """Answered, or surely not made: a window from its end.
+
+    Otherwise from grant + permit (1 s) + deadline (30 s) on.
+    """
     api.enqueue(1, lane=0)
     [claim] = api.claim_limited(api.register())
     api.end(claim, "retry", ended=ended, used=used)
@@ -123,7 +130,10 @@ def test_a_call_of_which_nobody_knows_the_end_counts_as_long_as_it_could_still_a
 
 
 def test_a_fenced_report_does_not_shorten_what_counts(api: QueueSession) -> None:
-    """Whoever was buried says that it was answered; when, nobody knows. Its job runs again, and both calls count."""
+    """Whoever was buried says that it was answered; when, nobody knows.
+
+    Its job runs again, and both calls count.
+    """
     api.enqueue(1, lane=0)
     zombie = api.register()
     [claim] = api.claim_limited(zombie)

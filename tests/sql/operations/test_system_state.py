@@ -140,7 +140,10 @@ def test_a_clock_that_was_set_back_does_not_keep_an_old_sample(refresh: RefreshS
 
 
 def test_a_large_table_is_estimated_and_says_so(refresh: RefreshSession) -> None:
-    """60,000 jobs: within a fifth, from 1,000 pages; three quarters of them are ready. After a drain the few that are left are counted, whatever room the table takes."""
+    """60,000 jobs: within a fifth, from 1,000 pages; three quarters of them are ready.
+
+    After a drain the few that are left are counted, whatever room the table takes.
+    """
     refresh.rows(
         "INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, queue, kind, payload) "
         "SELECT n, n, now(), now(), CASE WHEN n % 4 = 0 THEN 'delayed' ELSE 'ready' END::livewell.job_state, 5, 'work', 'task', jsonb_build_object('x', repeat('y', 200)) FROM generate_series(1, 60000) AS n"

@@ -190,7 +190,10 @@ ALLOWED = {
 @pytest.mark.parametrize("after", ALLOWED)
 @pytest.mark.parametrize("before", ALLOWED)
 def test_no_other_change_of_state_is_possible(queue: QueueSession, before: str, after: str) -> None:
-    """Q1, by plain UPDATE, each pair of live states. Seen failing on 0.5.0: ready to delayed, running to held and delayed to held were accepted."""
+    """Q1, by plain UPDATE, each pair of live states.
+
+    Seen failing on 0.5.0: ready to delayed, running to held and delayed to held were accepted.
+    """
     worker = queue.register()
     job = queue.enqueue(delay_seconds=60 if before == "delayed" else 0)[0]
     if before == "running":
@@ -247,7 +250,10 @@ def test_a_paused_queue_is_told_to_whoever_asks(queue: QueueSession) -> None:
 
 
 def test_a_slow_look_is_told_to_whoever_asks(queue: QueueSession) -> None:
-    """Asked with empty marks; a claim without marks answers jobs only. The clock is made to run on while it looks."""
+    """Asked with empty marks; a claim without marks answers jobs only.
+
+    The clock is made to run on while it looks.
+    """
     queue.enqueue(2)
     worker = queue.register()
     with queue.connection.transaction(force_rollback=True):

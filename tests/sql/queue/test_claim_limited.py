@@ -27,7 +27,10 @@ def test_no_more_run_than_the_queue_allows(queue: QueueSession) -> None:
 
 
 def test_no_more_run_than_the_group_allows_and_the_rest_is_held(queue: QueueSession) -> None:
-    """Held, not ready: they are in nobody's way. The next is let go when one ends, in the order in which they came."""
+    """Held, not ready: they are in nobody's way.
+
+    The next is let go when one ends, in the order in which they came.
+    """
     queue.declare(group_limit=2)
     jobs = queue.enqueue(5, group_key="a")
     other = queue.enqueue(1, group_key="b")[0]

@@ -79,7 +79,10 @@ def test_two_makers_at_once_do_not_collide(livewell_dsn: str) -> None:
 
 
 def test_whoever_comes_second_waits_for_nobody_and_fails_at_nothing(livewell_dsn: str) -> None:
-    """Also if it wants more days: it leaves them to the first, or to the next hour. Seen to fail with a lock for each day (55P03: one of two workers that started at once gave up)."""
+    """Also if it wants more days: it leaves them to the first, or to the next hour.
+
+    Seen to fail with a lock for each day (55P03: one of two workers that started at once gave up).
+    """
     with QueueSession(livewell_dsn) as one, QueueSession(livewell_dsn) as two:
         with one.connection.transaction():
             assert one.value("SELECT livewell.ensure_history_days(20)") == 6

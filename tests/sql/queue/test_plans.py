@@ -182,7 +182,8 @@ def cancel(filled: Filled) -> list[Plan]:
     return filled.recorder.plans("SELECT livewell.cancel_job(%s)", job)
 
 
-# What is called, the indexes it must use, and the most rows of the live table that one of its scans may touch.
+# What is called, the indexes it must use, and the most rows of the live table that one of its scans
+# may touch.
 HOT: dict[str, tuple[Callable[[Filled], list[Plan]], set[str], int]] = {
     "claim_jobs": (claim, {"job_ready_idx", "job_pkey"}, BATCH),
     "claim_jobs, suspects": (claim_suspect, {"job_suspect_idx", "job_pkey"}, BATCH),

@@ -1,4 +1,7 @@
-"""recover_jobs: whose lease is over, whose deadline is over, and what becomes of it. Who may bury is in tests/races/test_outage.py."""
+"""recover_jobs: whose lease is over, whose deadline is over, and what becomes of it.
+
+Who may bury is in tests/races/test_outage.py.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,11 @@ def restarted(queue: QueueSession, queue_dsn: str) -> Iterator[QueueSession]:
 
 
 def test_every_worker_renews_before_anything_is_granted(restarted: QueueSession) -> None:
-    """The one that asks, and the other; then calls go at once. Seen to fail without the wait in limiter_room: the first to ask was given several calls instead of one answer "restart"."""
+    """The one that asks, and the other; then calls go at once.
+
+    Seen to fail without the wait in limiter_room: the first to ask was given several calls instead
+    of one answer "restart".
+    """
     one, two = restarted.register(), restarted.register(queues=["wor*"])
     restarted.advance(11)
     [waits] = restarted.ask_limited(one)

@@ -287,7 +287,10 @@ def measured(refresh: RefreshSession, units: float, *, of: str = "quote") -> Non
 
 
 def test_the_measured_size_is_reserved_not_the_one_of_the_file(refresh: RefreshSession) -> None:
-    """R16, R11, contract 6: measured 70,000, the file says 700: 950,000 bytes are thirteen answers. Seen failing on 0.5.0: 60 jobs of 700."""
+    """R16, R11, contract 6: measured 70,000, the file says 700: 950,000 bytes are thirteen answers.
+
+    Seen failing on 0.5.0: 60 jobs of 700.
+    """
     limited(refresh, budget_units=1_000_000, budget_unit="bytes", budget_seconds=86400)
     measured(refresh, 69_999.5)
 

@@ -51,7 +51,11 @@ def first(refresh: RefreshSession, n: int = 1) -> list[str]:
 
 
 def test_a_key_that_gains_viewers_while_it_waits_is_found(refresh: RefreshSession) -> None:
-    """The newest of 2,001 due keys. Seen failing with a recount_viewers that classifies nothing: its class stayed 1. Going round takes a page a second."""
+    """The newest of 2,001 due keys.
+
+    Seen failing with a recount_viewers that classifies nothing: its class stayed 1. Going round
+    takes a page a second.
+    """
     watch(refresh, "POPULAR", 1)
     watch(refresh, "POPULAR", 40)
     refresh.rows("UPDATE livewell.ledger SET due_at = livewell.now() - interval '10 minutes' WHERE key = 'POPULAR'")

@@ -1,6 +1,7 @@
 """R13, G3, X3, X10: what one bad key, or a handful, does to the others. Nothing.
 
-Seen failing on 0.5.0: five batch calls of 49 good rows and one vanished key opened the breaker; six bad keys among forty honest ones left every honest key stale for twenty minutes, because half open
+Seen failing on 0.5.0: five batch calls of 49 good rows and one vanished key opened the breaker; six
+bad keys among forty honest ones left every honest key stale for twenty minutes, because half open
 the failing key's own retry was the probe; under an open breaker every queue was called stalled.
 """
 

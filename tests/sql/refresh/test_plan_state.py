@@ -100,7 +100,10 @@ def test_costs_are_those_that_were_counted(refresh: RefreshSession) -> None:
 
 
 def test_limits_are_those_of_all_credentials(refresh: RefreshSession) -> None:
-    """A limit that was learnt counts; so does what was used. Nothing was measured yet: a call is taken to be in flight for no time."""
+    """A limit that was learnt counts; so does what was used.
+
+    Nothing was measured yet: a call is taken to be in flight for no time.
+    """
     refresh.limiter(
         "api",
         credentials=["one", "two"],

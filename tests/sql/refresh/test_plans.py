@@ -21,7 +21,8 @@ TIMES = 7
 DUE = 50
 TABLES = ("ledger", "subscription", "viewer_session", "viewer", "universe", "dead_job")
 
-# Three subscriptions for each session, and one key that every third session watches; of the keys DUE are due.
+# Three subscriptions for each session, and one key that every third session watches; of the keys
+# DUE are due.
 FILL = """
 INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT md5('s' || n)::uuid, livewell.now() - random() * interval '1 minute', livewell.now(), 'u' || n FROM generate_series(%(from)s::int, %(to)s::int) AS n;
 INSERT INTO livewell.viewer (user_id, subscriptions) SELECT 'u' || n, 3 FROM generate_series(%(from)s::int, %(to)s::int) AS n;
@@ -50,8 +51,9 @@ CONDITIONS = [
     Condition("fresh statistics, 20k keys", 20_000, (20_000,)),
     Condition("statistics of 2k, 20k keys", 20_000, (2_000,)),
     Condition("plans of three rows, 20k keys", 20_000, (), early=True),
-    # As far as statistics know, all keys are of one class, so that both indexes give the same rows and the smaller one looks cheaper.
-    # Seen: 50,000 keys due, 21 classes, each of which read all that was due by ledger_due_idx: 940,000 pages, 6 s.
+    # As far as statistics know, all keys are of one class, so that both indexes give the same rows
+    # and the smaller one looks cheaper. Seen: 50,000 keys due, 21 classes, each of which read all
+    # that was due by ledger_due_idx: 940,000 pages, 6 s.
     Condition("statistics of one class, 20k keys", 20_000, (20_000,), worn=True),
 ]
 
@@ -231,7 +233,8 @@ def taken(filled: Filled) -> list[Plan]:
 
 
 Call = Callable[[Filled], list[Plan]]
-# What is called, the indexes it must use, and the most rows of each table that one of its scans may touch.
+# What is called, the indexes it must use, and the most rows of each table that one of its scans may
+# touch.
 HOT: dict[str, tuple[Call, set[str], dict[str, int]]] = {
     "subscribe": (subscribe, {"ledger_pkey", "subscription_pkey"}, {"ledger": 20, "subscription": 0}),
     "heartbeat_session": (heartbeat, {"viewer_session_pkey", "ledger_pkey"}, {"ledger": 2, "subscription": 2}),

@@ -147,7 +147,10 @@ def as_role(refresh: RefreshSession, role: str, query: str) -> Any:
 
 @pytest.mark.parametrize("role", ["livewell_operate", "livewell_readonly"])
 def test_operators_and_readers_count_viewers_and_do_not_see_them(refresh: RefreshSession, role: str) -> None:
-    """L4: plan, state and counts are as a worker sees them. In 0.5.0 an attacker read ids and who watches what."""
+    """L4: plan, state and counts are as a worker sees them.
+
+    In 0.5.0 an attacker read ids and who watches what.
+    """
     for who in ("ann", "ben", None):
         _, session = open_as(refresh, who)
         refresh.subscribe(session, "AAPL", user=who)

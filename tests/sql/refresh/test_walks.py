@@ -77,7 +77,10 @@ def test_a_walk_is_one_run_through_a_restart(refresh: RefreshSession) -> None:
 
 
 def test_a_scheduled_type_is_listed_among_the_schedules(refresh: RefreshSession) -> None:
-    """With its next slot; a paused one has none, and so is never late. On with the type, the slot that waited is due."""
+    """With its next slot; a paused one has none, and so is never late.
+
+    On with the type, the slot that waited is due.
+    """
     prepare(refresh)
     assert listed(refresh) == [(86400, "waiting", "0 6 * * *", False)]
 
@@ -150,7 +153,10 @@ def test_a_slot_that_comes_while_the_walk_goes_on_is_skipped(refresh: RefreshSes
 
 
 def test_who_asks_for_a_walk_gets_one(refresh: RefreshSession) -> None:
-    """Though its slot is tomorrow, and though it is paused, from its first key to its last. Asked during a walk, another one follows."""
+    """Though its slot is tomorrow, and though it is paused, from its first key to its last.
+
+    Asked during a walk, another one follows.
+    """
     prepare(refresh)
     ask = "SELECT answer FROM livewell.begin_asked_run(%s, 'test', '1 minute')"
     refresh.rows("SELECT livewell.pause_schedule(%s, true)", WALK)
@@ -243,7 +249,10 @@ def test_a_type_that_cannot_have_a_schedule_stops_no_other(refresh: RefreshSessi
 
 
 def test_a_walk_reserves_the_measured_size(refresh: RefreshSession) -> None:
-    """R16, R11: 80 % of a million bytes are eleven answers of 70,000. Seen failing on 0.5.0: a page of 1,000 by the 700 of the file."""
+    """R16, R11: 80 % of a million bytes are eleven answers of 70,000.
+
+    Seen failing on 0.5.0: a page of 1,000 by the 700 of the file.
+    """
     prepare(refresh)
     refresh.begin_walk("income")
     refresh.limiter("api", budget_units=1_000_000, budget_unit="bytes", budget_seconds=86400)

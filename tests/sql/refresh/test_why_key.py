@@ -312,7 +312,10 @@ def test_an_open_breaker_with_and_without_a_job_and_its_probe(store: StoreSessio
 
 
 def test_an_open_breaker_stays_the_answer_while_its_jobs_wait(store: StoreSession) -> None:
-    """B7: after 15 s the answer was "stalled" with the breaker still open. And it says what failed, until when and how often."""
+    """B7: after 15 s the answer was "stalled" with the breaker still open.
+
+    And it says what failed, until when and how often.
+    """
     stale(store)
     limited(store, breaker_failures=2, breaker_in_row=2, open_seconds=60)
     for claim, key in zip(spend(store, "A", "B"), "AB", strict=True):
@@ -478,5 +481,6 @@ def test_every_reason_of_the_functions_has_words_and_a_test() -> None:
 
     assert {"fresh", "missing", "lagging", "unverifiable"} | said >= {"due", "later", "stalled", "parked_key"}
     assert said <= set(_WORDS)
-    # A second job with the same key does not exist for refreshes: their policy is raise. The words are there for whoever enqueues by hand.
+    # A second job with the same key does not exist for refreshes: their policy is raise. The words
+    # are there for whoever enqueues by hand.
     assert [reason for reason in _WORDS if f'"{reason}"' not in tests and reason != "held_key"] == []

@@ -77,7 +77,10 @@ def test_a_body_that_is_not_what_it_says_is_refused(encoding: str, wire: bytes) 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip", "gzip, br", "GZIP,GZIP", "x" * 5000, "*"])
 def test_other_and_nested_encodings_are_refused(encoding: str) -> None:
-    """We asked for gzip alone (F-D14). What was said is told whole: it is cut after our credential was looked for in it (M3)."""
+    """We asked for gzip alone (F-D14).
+
+    What was said is told whole: it is cut after our credential was looked for in it (M3).
+    """
     with pytest.raises(BodyRefused) as caught:
         decoder(encoding, 1000)
 

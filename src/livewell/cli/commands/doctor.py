@@ -37,7 +37,8 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
     elif not found:
         echo(f"All is well: nothing was found in {seconds:.1f} s.")
     for place, finding in enumerate(found if not as_json else (), 1):
-        # Each by itself: "upstream_credential: fx" is a finding and its type, not a secret and its name.
+        # Each by itself: "upstream_credential: fx" is a finding and its type, not a secret and its
+        # name.
         seen, means, mends = (redact(text) for text in (finding.seen, finding.means, finding.command))
         echo(f"{place}. {finding.word}: {redact(finding.subject)}")
         echo(f"   seen   {seen}\n   means  {means}\n   mend   {mends}\n")

@@ -100,7 +100,8 @@ def check_queues(app: Livewell, target: str, queues: Sequence[str]) -> None:
     known = sorted({definition.policy.queue for definition in app.tasks.values()})
     offered = tuple(queue.removesuffix("*") for one in capabilities() for queue in one.queues)
     for queue in queues:
-        # A type may be applied later, so any queue of refreshes will do; a beginning and a star stand for many.
+        # A type may be applied later, so any queue of refreshes will do; a beginning and a star
+        # stand for many.
         if queue not in known and not queue.startswith(offered):
             raise ConfigurationError(
                 f"--queue {queue}: no task of {target} uses it; its queues are: {', '.join(known)}"
@@ -163,7 +164,8 @@ def settle_memory() -> None:
     """What exists by now stays to the end of the process: the garbage collector need not look at it again. In a drain of 20,000 jobs it did so once, for 39 ms, and everything waited."""
     gc.collect()
     gc.freeze()
-    # Jobs come and go by the thousand: looking among them every 700 objects took about a µs of each.
+    # Jobs come and go by the thousand: looking among them every 700 objects took about a µs of
+    # each.
     gc.set_threshold(10_000, *gc.get_threshold()[1:])
 
 

@@ -3,8 +3,9 @@
     ordinary user ──▶ itself
     root ──▶ the owner of an existing cluster ──none yet──▶ `postgres` ──missing──▶ `nobody` ──missing──▶ error
 
-Postgres refuses to run as root. No account is created. Rights are given up in the child between fork and exec
-(setgroups, setgid, setuid by subprocess), so this process keeps its own, and its threads do no harm.
+Postgres refuses to run as root. No account is created. Rights are given up in the child between
+fork and exec (setgroups, setgid, setuid by subprocess), so this process keeps its own, and its
+threads do no harm.
 """
 
 import os
@@ -92,7 +93,8 @@ class Account:
             os.fchown(descriptor, self.uid, self.gid)
 
     def _test(self, flag: str, path: Path) -> bool:
-        # Asked as the account itself: mode bits alone would miss ACLs, read-only mounts and capabilities.
+        # Asked as the account itself: mode bits alone would miss ACLs, read-only mounts and
+        # capabilities.
         return self.run(["/bin/sh", "-c", 'test "$1" "$2"', "sh", flag, str(path)]).returncode == 0
 
 

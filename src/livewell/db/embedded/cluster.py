@@ -3,7 +3,8 @@
     init-xxxx/  initdb ──▶ database ──▶ on disk ──renamed──▶ pgdata/
         └──killed anywhere before the rename──▶ thrown away by the next start
 
-Passwords for everyone (scram-sha-256), on the socket as well; superuser and database are both `livewell`.
+Passwords for everyone (scram-sha-256), on the socket as well; superuser and database are both
+`livewell`.
 """
 
 import os

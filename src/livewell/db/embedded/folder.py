@@ -105,7 +105,10 @@ class Folder:
 
 
 def bound_log(log: Path, account: Account) -> int:
-    """Make sure the log exists and is small enough; answers its size. The server appends, so cutting it is safe."""
+    """Make sure the log exists and is small enough; answers its size.
+
+    The server appends, so cutting it is safe.
+    """
     descriptor = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "r+b") as file:
         account.own(descriptor)

@@ -4,7 +4,8 @@
       │                                                    └──does not start──▶ tried again, after pauses that grow
       └──stopped in order (livewell db stop): left alone, said once; somebody wanted that
 
-Any number of commands may keep the same server: start() holds the folder's lock, and whoever comes second finds it running.
+Any number of commands may keep the same server: start() holds the folder's lock, and whoever comes
+second finds it running.
 """
 
 from __future__ import annotations

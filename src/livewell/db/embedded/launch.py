@@ -4,8 +4,9 @@
        ├──process gone──▶ Failed(what the log says since we began)
        └──deadline──▶ TooSlow: it goes on starting, and a later start() attaches to it
 
-The server must not be our child: a child that dies stays a zombie until we look, and Ctrl-C in our terminal would reach
-it. So a shell in a new session puts it in the background, prints its process id and ends; init adopts the server.
+The server must not be our child: a child that dies stays a zombie until we look, and Ctrl-C in our
+terminal would reach it. So a shell in a new session puts it in the background, prints its process
+id and ends; init adopts the server.
 """
 
 import socket

@@ -2,9 +2,9 @@
 
     defaults ◀─overridden by─ remembered (parameters.json) ◀─overridden by─ asked for now ◀─overridden by─ ALTER SYSTEM
 
-They are written to livewell.conf, which the cluster's postgresql.conf includes, so ALTER SYSTEM still works and a
-server started by hand has them too. What was asked for is remembered only once a server has started with it: a wrong
-value must not spoil later starts.
+They are written to livewell.conf, which the cluster's postgresql.conf includes, so ALTER SYSTEM
+still works and a server started by hand has them too. What was asked for is remembered only once a
+server has started with it: a wrong value must not spoil later starts.
 """
 
 import json
@@ -28,7 +28,8 @@ _DEFAULTS: Mapping[str, str] = {
     "log_line_prefix": "%m [%p] ",
     "log_timezone": "UTC",
     "max_connections": "200",
-    "search_path": "public",  # the login is called livewell: with "$user" first, people's own tables would land in our schema
+    # the login is called livewell: with "$user" first, people's own tables would land in our schema
+    "search_path": "public",
     "shared_buffers": "128MB",
     "timezone": "UTC",
     "unix_socket_permissions": "0700",

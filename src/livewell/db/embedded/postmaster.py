@@ -74,7 +74,8 @@ def life_of(postmaster: Postmaster | None) -> Life:
 def remove_stale_file(cluster: Path, dead: Postmaster) -> None:
     """Remove postmaster.pid where Postgres would not, because the process id in it still exists.
 
-    Only for a DEAD one, under the lock, and only when we know that no process is attached to its memory.
+    Only for a DEAD one, under the lock, and only when we know that no process is attached to its
+    memory.
     """
     if not _exists(dead.pid) or read_postmaster(cluster) != dead:
         return

@@ -11,7 +11,8 @@ from psycopg import sql
 
 from livewell.db.embedded.cluster import NAME
 
-# By name: which there are differs between versions of Postgres. Large objects are opened, read and written by these alone.
+# By name: which there are differs between versions of Postgres. Large objects are opened, read and
+# written by these alone.
 _LARGE_OBJECTS = """
 SELECT p.oid::regprocedure::text FROM pg_catalog.pg_proc p
 WHERE p.pronamespace = 'pg_catalog'::regnamespace AND (p.proname LIKE 'lo\\_%' OR p.proname IN ('loread', 'lowrite')) AND has_function_privilege('public', p.oid, 'EXECUTE')

@@ -6,7 +6,8 @@
             ABSENT ───▶ make the cluster if there is none ──────┘
     stop:   ALIVE ──SIGINT (fast) or SIGQUIT (immediate)──▶ wait until process and memory are gone
 
-Both hold the folder's lock throughout, so of many callers one starts the server and the others attach.
+Both hold the folder's lock throughout, so of many callers one starts the server and the others
+attach.
 """
 
 import os
@@ -91,7 +92,8 @@ def status(data_dir: Path) -> EmbeddedServer | None:
 def was_killed(data_dir: Path) -> bool:
     """True where a server ended without taking its pid file along: nobody stopped it in order.
 
-    A server that is being stopped looks killed for a moment: its memory is gone before its file is. Whoever stops it holds the lock until both are, so the second look is behind the lock.
+    A server that is being stopped looks killed for a moment: its memory is gone before its file is.
+    Whoever stops it holds the lock until both are, so the second look is behind the lock.
     """
     folder = open_folder(data_dir)
     if folder is None or not _looks_killed(folder):

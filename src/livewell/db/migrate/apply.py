@@ -7,8 +7,9 @@
                           └──ours──▶ look again, run ──lock_timeout──▶ roll back, pause, try again
                                               └──▶ commit
 
-No transaction is open during a pause. A statement of ours waits at most 100 ms for a lock, so whoever queues behind it waits no longer than that (T10). The lock is
-a transaction's, never a session's, so this works through PgBouncer too (T7).
+No transaction is open during a pause. A statement of ours waits at most 100 ms for a lock, so
+whoever queues behind it waits no longer than that (T10). The lock is a transaction's, never a
+session's, so this works through PgBouncer too (T7).
 """
 
 import random
@@ -42,7 +43,8 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS
 ORDER BY xact_start
 LIMIT 1
 """
-# Someone else's lock, or another database that makes the same cluster-wide role this very moment: roll back, pause, again.
+# Someone else's lock, or another database that makes the same cluster-wide role this very moment:
+# roll back, pause, again.
 _COLLISIONS = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
 _ROLE_COLLISIONS = (errors.DuplicateObject, errors.UniqueViolation)
 

@@ -13,7 +13,11 @@ Roles = Literal["create", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be run. `drift` holds what was changed by hand: object → what the migrator had left there (None: nothing)."""
+    """What is to be run.
+
+    `drift` holds what was changed by hand: object → what the migrator had left there (None:
+    nothing).
+    """
 
     version: str
     packages: tuple[Package, ...]
@@ -55,8 +59,9 @@ def pending(
 ) -> tuple[Package, ...]:
     """Reduce each package to the files that must run; packages with none are left out.
 
-    A new numbered file re-applies all functions of its package, as it may have dropped one; anything at all re-applies its grants, as a function made anew has lost
-    them. `functions` are the live hashes; without them a function changed by hand is not noticed.
+    A new numbered file re-applies all functions of its package, as it may have dropped one;
+    anything at all re-applies its grants, as a function made anew has lost them. `functions` are
+    the live hashes; without them a function changed by hand is not noticed.
     """
     found = []
     role_missing = with_roles and books.owner is not None and not books.roles.issuperset(ROLES)

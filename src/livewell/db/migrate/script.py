@@ -12,7 +12,8 @@ from livewell.db.migrate.state import CATALOG_SQL, FUNCTIONS_SQL, STEADY_SQL, Bo
 
 ROLES_SQL = (Path(__file__).parent / "roles.sql").read_text(encoding="utf-8")
 
-# Only inside a transaction does SET LOCAL last until the DO block. Without one the schema is not created, and every later statement fails harmlessly.
+# Only inside a transaction does SET LOCAL last until the DO block. Without one the schema is not
+# created, and every later statement fails harmlessly.
 _SCHEMA_SQL = """\
 SET LOCAL livewell.in_transaction = 'yes';
 DO $schema$

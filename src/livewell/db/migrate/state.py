@@ -22,7 +22,8 @@ SET LOCAL extra_float_digits = 1;
 SET LOCAL bytea_output = 'hex';
 """
 
-# The catalogs may be read by everyone, also by someone without USAGE on the schema (to_regclass would fail there).
+# The catalogs may be read by everyone, also by someone without USAGE on the schema (to_regclass
+# would fail there).
 _WHERE_SQL = """
 SELECT
     current_user AS me,

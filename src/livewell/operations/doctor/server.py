@@ -82,7 +82,10 @@ async def schema(conninfo: str) -> Sequence[Finding]:
 
 
 async def clock(patient: Patient) -> Sequence[Finding]:
-    """Between this machine and the database. Nothing is decided by this machine's clock, but tokens and upstreams' times are."""
+    """Between this machine and the database.
+
+    Nothing is decided by this machine's clock, but tokens and upstreams' times are.
+    """
     before = time.time()
     [(told,)] = await patient.database.call("SELECT extract(epoch FROM livewell.now())::float8")
     after = time.time()

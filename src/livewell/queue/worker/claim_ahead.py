@@ -5,11 +5,13 @@
                                                                   └──no answer──▶ results kept and sent again (the fence makes that safe);
                                                                                   the keeper reconciles what the claim may have taken
 
-Hungry: a nudge came, the last claim was full, or the poll interval is over. How much is claimed ahead follows the pace: slots plus a tenth of a
-second's work. Slow jobs are thus not hoarded while another worker idles, and fast ones never wait for a round trip.
+Hungry: a nudge came, the last claim was full, or the poll interval is over. How much is claimed
+ahead follows the pace: slots plus a tenth of a second's work. Slow jobs are thus not hoarded while
+another worker idles, and fast ones never wait for a round trip.
 
-A large answer is taken in only after the next call has been sent, so that the database works while we unpack (2.55 became 3.2 times PgQueuer's pace, with the cheaper
-fences). A second connection beside this one gave nothing more: 33k against 37k jobs a second on two cores.
+A large answer is taken in only after the next call has been sent, so that the database works while
+we unpack (2.55 became 3.2 times PgQueuer's pace, with the cheaper fences). A second connection
+beside this one gave nothing more: 33k against 37k jobs a second on two cores.
 """
 
 from __future__ import annotations
@@ -149,7 +151,8 @@ class ClaimAhead:
                 self._wake.set()
             elif len(self._holding.results) >= self._batch_max:
                 self._wake.set()
-        # There is room for another job. During a call that is not worth a look: the next one comes with its answer.
+        # There is room for another job. During a call that is not worth a look: the next one comes
+        # with its answer.
         if self._hungry and self._holding.claim_mark is None and not self._wake.is_set() and self._wanted() > 0:
             self._wake.set()
 
@@ -173,7 +176,8 @@ class ClaimAhead:
             if wanted > 0 or self._flush_due():
                 await self.exchange(wanted)
                 if self._answer is None:
-                    # Few jobs: they start before the next call is put together, half a millisecond for one that comes alone. Many start while that call is under way.
+                    # Few jobs: they start before the next call is put together, half a millisecond
+                    # for one that comes alone. Many start while that call is under way.
                     await asyncio.sleep(0)
             elif self._answer is not None:
                 self._take_in()
@@ -266,7 +270,11 @@ class ClaimAhead:
             self._broken = error
 
     def _take_in(self) -> None:
-        """Let go of what was acknowledged, and fill the buffer. Never with an await before it ends: the keeper's snapshot must see all of an answer or nothing."""
+        """Let go of what was acknowledged, and fill the buffer.
+
+        Never with an await before it ends: the keeper's snapshot must see all of an answer or
+        nothing.
+        """
         answer, self._answer = self._answer, None
         holding = self._holding
         if answer is None or answer.worker != holding.worker:
@@ -288,7 +296,8 @@ class ClaimAhead:
         if jobs[0].lost:
             self.alone(fence)  # such a job is claimed alone
         if holding.claim_mark is not None:
-            # The call in flight was sent later than these fences were handed out; holding.mark may be newer still, from a limited queue.
+            # The call in flight was sent later than these fences were handed out; holding.mark may
+            # be newer still, from a limited queue.
             holding.claim_mark = max(holding.claim_mark, fence)
         if self.claiming:
             self._on_jobs(len(jobs))
@@ -306,7 +315,8 @@ class ClaimAhead:
             if wanted:
                 self._on_unknown()
         else:
-            # Something in the batch cannot be written. Alone, each result shows whether it is the one.
+            # Something in the batch cannot be written. Alone, each result shows whether it is the
+            # one.
             if len(batch) == 1:
                 self._unwritable(batch[0], error)
             self._batch_max = 1
@@ -334,9 +344,11 @@ class ClaimAhead:
         unfinished -= holding.in_calls  # limited queues have places of their own
         ahead = min(self._pace.ahead(_AHEAD_SECONDS), self._settings.prefetch_max)
         places = self._slots + ahead
-        # Half of them at most: the other half runs meanwhile. All at once, we and the database would take turns.
+        # Half of them at most: the other half runs meanwhile. All at once, we and the database
+        # would take turns.
         wanted = min(max(0, places - unfinished), max(self._slots, places // 2))
-        # A quarter at a time: the next claim is under way long before the buffer is empty, and none is for a handful.
+        # A quarter at a time: the next claim is under way long before the buffer is empty, and none
+        # is for a handful.
         return wanted if wanted >= ahead // 4 or wanted >= unfinished else 0
 
     def _flush_due(self) -> bool:
@@ -365,7 +377,10 @@ class ClaimAhead:
 
 
 def _sort_out(rows: Unread, worker: int, finished: Sequence[Held]) -> _Answer:
-    """Tell jobs from news: fenced, slow (the rank is microseconds), paused, buried. News comes first, if there is any."""
+    """Tell jobs from news: fenced, slow (the rank is microseconds), paused, buried.
+
+    News comes first, if there is any.
+    """
     if rows.first in (None, b"claimed"):
         return _Answer(worker, finished, rows)
     said = [(row[0], Claimed._make(row[1:])) for row in rows]  # of news, most columns are None

@@ -4,14 +4,17 @@
        ▲                                    └──none: why, and how long it will take──┐
        └──────────────── a nudge, a free place, the poll interval, that time ◀──────┘
 
-Nothing is claimed ahead: a permit is good for a second or so from before it was asked for, and a job that waited in a buffer would call too late. All limited queues of a
-worker share this one loop and its connection; whichever has been due longest is asked first.
+Nothing is claimed ahead: a permit is good for a second or so from before it was asked for, and a
+job that waited in a buffer would call too late. All limited queues of a worker share this one loop
+and its connection; whichever has been due longest is asked first.
 
-A name that ends with a star (refresh.*) stands for every queue that begins so, also for those that are declared while the worker runs: a nudge for one makes it look at once,
-otherwise it is found within ten seconds. Such queues are claimed here, limited or not.
+A name that ends with a star (refresh.*) stands for every queue that begins so, also for those that
+are declared while the worker runs: a nudge for one makes it look at once, otherwise it is found
+within ten seconds. Such queues are claimed here, limited or not.
 
-What it could not call it does not claim: of a limiter's credentials it uses those it has, and a queue for which it has none is left to other workers (can_use). The log and the
-worker's row say which are missing.
+What it could not call it does not claim: of a limiter's credentials it uses those it has, and a
+queue for which it has none is left to other workers (can_use). The log and the worker's row say
+which are missing.
 """
 
 from __future__ import annotations
@@ -285,7 +288,8 @@ class ClaimLimited:
             self._on_unknown()  # others wait for our heartbeat, too
             self._due[queue] = time.monotonic() + _RESTART_SECONDS * random.uniform(0.5, 1)  # noqa: S311 - jitter
         elif seconds is not None:
-            # A fleet that is told the same moment would wake as one, for one of it to get the permit: 20 workers made 1,800 claims a second for 33 calls.
+            # A fleet that is told the same moment would wake as one, for one of it to get the
+            # permit: 20 workers made 1,800 claims a second for 33 calls.
             misses = self._misses[queue] = min(self._misses.get(queue, 0) + 1, 10)
             spread = min(_SPREAD_SECONDS[0] * 2 ** (misses - 1), _SPREAD_SECONDS[1]) if misses > 1 else 0.0
             wait = max(0.001, seconds) + random.uniform(0, spread)  # noqa: S311 - jitter

@@ -5,9 +5,11 @@
                                    └──no answer: the loop       └──database away──▶ waiting (a late renewal is valid while the row exists)
                                       hangs, so no renewal
 
-Its own thread and its own connection: neither a full pool nor a busy loop delays it. But it renews only what the event loop has just described, so a worker whose
-loop hangs loses its lease although this thread is well. Every fifth renewal, and after a claim without an answer, it also says which fences we know; the rest is
-handed back. What upstreams said while the database was away is told before the lease is renewed (limits/walls.py).
+Its own thread and its own connection: neither a full pool nor a busy loop delays it. But it renews
+only what the event loop has just described, so a worker whose loop hangs loses its lease although
+this thread is well. Every fifth renewal, and after a claim without an answer, it also says which
+fences we know; the rest is handed back. What upstreams said while the database was away is told
+before the lease is renewed (limits/walls.py).
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ log = structlog.get_logger("livewell.keeper")
 _RENEW = "SELECT * FROM livewell.renew_worker(%s, %s::bigint[], %s::bigint[], %s::float8[])"
 _RECONCILE = "SELECT livewell.reconcile_jobs(%s, %s::bigint[], %s)"
 _RECONCILE_EVERY = 5
-# Six thirds of a lease, each really waited: others have long taken over, and only a new process can help this one. Counted, not measured from the last answer:
-# a process that was frozen (SIGSTOP, a paused machine) has missed once, however long it was.
+# Six thirds of a lease, each really waited: others have long taken over, and only a new process can
+# help this one. Counted, not measured from the last answer: a process that was frozen (SIGSTOP, a
+# paused machine) has missed once, however long it was.
 _HANG_MISSES = 6
 
 
@@ -96,7 +99,8 @@ class Keeper:
         try:
             asyncio.run(self._beat())
         finally:
-            # Without a heartbeat this worker would be buried again and again, each time with what it holds.
+            # Without a heartbeat this worker would be buried again and again, each time with what
+            # it holds.
             if not self._stopping.is_set():
                 self._main.call_soon_threadsafe(self.ended.set)
 
@@ -142,7 +146,8 @@ class Keeper:
 
     async def _renew(self, link: Link, snapshot: Snapshot, walls: tuple[Wall, ...]) -> None:
         try:
-            # First: after a restart of the database our renewal says that we have nothing more to report.
+            # First: after a restart of the database our renewal says that we have nothing more to
+            # report.
             await tell_all(link.call, walls)
             rows = await link.call(
                 _RENEW, (snapshot.worker, snapshot.started_ids, snapshot.started_fences, snapshot.timeouts_seconds)

@@ -1,7 +1,9 @@
 """How fast this worker works: how many jobs it will have run within a moment from now.
 
-Two measures, and the lower one counts. Jobs ended a second falls short of nothing but is fooled by a burst: twenty jobs of a minute each that end together look like
-thousands a second. Slots over the mean length of a job knows better, but thinks that handlers which keep the one processor busy run side by side.
+Two measures, and the lower one counts. Jobs ended a second falls short of nothing but is fooled by
+a burst: twenty jobs of a minute each that end together look like thousands a second. Slots over the
+mean length of a job knows better, but thinks that handlers which keep the one processor busy run
+side by side.
 """
 
 from __future__ import annotations

@@ -64,7 +64,11 @@ class Slots:
 
     @property
     def free_calls(self) -> int:
-        """How many calls of limited queues could start now. Places of their own: neither a full buffer nor a slow upstream keeps the other kind from running."""
+        """How many calls of limited queues could start now.
+
+        Places of their own: neither a full buffer nor a slow upstream keeps the other kind from
+        running.
+        """
         return self.count - len(self._calls)
 
     def start_call(self, helds: Sequence[Held], on_free: Callable[[], None]) -> None:
@@ -164,7 +168,8 @@ class Slots:
         """As _outcome, for all jobs of a call: they share whatever ends it."""
         try:
             for held in helds:
-                held.job.check_permit()  # a look: a late call need not even begin. It is spent when the request is written.
+                # a look: a late call need not even begin. It is spent when the request is written.
+                held.job.check_permit()
             return await run_call([held.job for held in helds], self._tasks, self._run_sync)
         except PermitLate as late:
             return [Released(str(late))] * len(helds)

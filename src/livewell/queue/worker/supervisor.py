@@ -9,10 +9,12 @@ Each place has one child at a time:
                 stopping ──ended──▶ stopped
                     └──patience over, or a third stop──▶ killed by its number ──▶ stopped
 
-A stop is passed on as SIGTERM, a second one too: the child hands its jobs back at once. Children lead sessions of their own, so a Ctrl-C in the terminal reaches
-them once, through us, and not twice. If we are killed ourselves, their standard input ends, and they stop by that.
+A stop is passed on as SIGTERM, a second one too: the child hands its jobs back at once. Children
+lead sessions of their own, so a Ctrl-C in the terminal reaches them once, through us, and not
+twice. If we are killed ourselves, their standard input ends, and they stop by that.
 
-A child that ends with 2 says that it is wrongly configured: starting it again would only say so again, so everything stops.
+A child that ends with 2 says that it is wrongly configured: starting it again would only say so
+again, so everything stops.
 """
 
 from __future__ import annotations

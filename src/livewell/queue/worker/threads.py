@@ -1,6 +1,7 @@
 """Threads for blocking handlers: daemons, reused, bounded.
 
-Not a ThreadPoolExecutor: that one joins its threads when the interpreter ends, so a single handler that hangs would keep a stopped worker's process alive for ever.
+Not a ThreadPoolExecutor: that one joins its threads when the interpreter ends, so a single handler
+that hangs would keep a stopped worker's process alive for ever.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ class Threads:
 def _hand_over(
     loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], result: object, error: BaseException | None
 ) -> bool:
-    """Tell the loop; False when it is closed and nobody waits any more. Out of memory it tries again for a while: the job waits for this, at most its timeout."""
+    """Tell the loop; False when it is closed and nobody waits any more.
+
+    Out of memory it tries again for a while: the job waits for this, at most its timeout.
+    """
     for _ in range(_TRIES):
         try:
             loop.call_soon_threadsafe(_deliver, future, result, error)

@@ -1,6 +1,7 @@
 """What a worker does beside running jobs: upkeep of the queue, statistics, progress, warnings.
 
-Each duty is a loop of its own that survives any outage: it fails, is counted, and tries again at its next turn.
+Each duty is a loop of its own that survives any outage: it fails, is counted, and tries again at
+its next turn.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ class Upkeep:
                 ),
             )
         except DatabaseError:
-            # Kept for the next flush; if the commit was only unanswered, this minute counts twice. Statistics may; jobs may not.
+            # Kept for the next flush; if the commit was only unanswered, this minute counts twice.
+            # Statistics may; jobs may not.
             for key in keys:
                 self._counts[key] += counts[key]
                 self._seconds[key] += seconds[key]

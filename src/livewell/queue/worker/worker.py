@@ -4,7 +4,8 @@
                   ▲             │                  └── second stop: handlers are ended at once
                   └──buried─────┘   our row is gone: somebody else owns our jobs. Drop everything, register as a new incarnation.
 
-An outage of any length only delays: every part waits and tries again. Nothing here is trusted to survive; what must survive is in the database.
+An outage of any length only delays: every part waits and tries again. Nothing here is trusted to
+survive; what must survive is in the database.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ class Worker:
             on_result=self._on_result,
             stuck_threads_max=self._settings.stuck_threads_max,
         )
-        # Jobs that may share a call are picked together, by claim_limited, also in a queue without limits.
+        # Jobs that may share a call are picked together, by claim_limited, also in a queue without
+        # limits.
         shared = {task.policy.queue for task in tasks.values() if task.list_parameter is not None}
         self._exchange = ClaimAhead(
             database,

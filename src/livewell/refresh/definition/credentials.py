@@ -1,7 +1,7 @@
 """Which environment variables an upstream's credentials may be, and what those hold.
 
-A credential is sent to its upstream. So a file, or a row that an older release has applied, may not name a variable that
-holds a secret of ours or belongs to this machine: its value would leave (L7).
+A credential is sent to its upstream. So a file, or a row that an older release has applied, may not
+name a variable that holds a secret of ours or belongs to this machine: its value would leave (L7).
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class Credentials:
         self._told: set[str] = set()
 
     def can_use(self, queue: str, credential: str) -> bool:
-        """True if this process can and may make the calls of a queue with the credential. Where it may not, the log says why, once."""
+        """True if this process can and may make the calls of a queue with the credential.
+
+        Where it may not, the log says why, once.
+        """
         if not is_refresh_queue(queue):
             return True
         if is_ours(credential, self._own) and credential not in self._told:

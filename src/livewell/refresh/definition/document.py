@@ -1,6 +1,9 @@
-"""A definition as text: TOML from a file, JSON from a registry row. Both give the same document, with numbers exact.
+"""A definition as text: TOML from a file, JSON from a registry row.
 
-Bounded before anything is parsed, and again after: a document that passed has no NUL, no half surrogate, and at most a few levels, so it can be stored as jsonb.
+Both give the same document, with numbers exact.
+
+Bounded before anything is parsed, and again after: a document that passed has no NUL, no half
+surrogate, and at most a few levels, so it can be stored as jsonb.
 """
 
 from __future__ import annotations

@@ -141,7 +141,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypeDefinition:
-    """A kind of data. There is no default time to live: the file states it (contract 13). Compared by identity: what is prepared from it is kept by it."""
+    """A kind of data. There is no default time to live: the file states it (contract 13).
+
+    Compared by identity: what is prepared from it is kept by it.
+    """
 
     name: str
     title: str

@@ -1,7 +1,8 @@
 """Times as upstreams write them, as instants. Pure.
 
-A time without an offset is in the zone that the type file states. Where the clocks were put back such a time happens twice: the earlier is taken, so that it is never in the
-future. Where they were put forward it never happened: it is read with the offset from before the change, as Postgres does.
+A time without an offset is in the zone that the type file states. Where the clocks were put back
+such a time happens twice: the earlier is taken, so that it is never in the future. Where they were
+put forward it never happened: it is read with the offset from before the change, as Postgres does.
 """
 
 from __future__ import annotations

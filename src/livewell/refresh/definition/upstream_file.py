@@ -20,7 +20,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _URL = re.compile(r"https?://[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*")
 _CREDENTIAL_IN = re.compile(r"(header|query):[A-Za-z0-9_-]{1,64}")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
-# Headers that are part of the protocol or of our own request: a credential in one of them would change what is asked, or of whom.
+# Headers that are part of the protocol or of our own request: a credential in one of them would
+# change what is asked, or of whom.
 _OWN_HEADERS = {
     *("host", "content-length", "transfer-encoding", "connection", "te", "upgrade", "expect", "trailer"),
     *("accept", "accept-encoding", "if-none-match", "if-modified-since", "user-agent", "range"),
@@ -34,9 +35,13 @@ def read_upstream(
     private_hosts: Collection[str] | None = (),
     own_variables: Collection[str] = (),
 ) -> UpstreamDefinition:
-    """Check everything. private_hosts: hosts that may be private addresses or speak plain HTTP; own_variables: those that the settings name, which are no credentials.
+    """Check everything.
 
-    With private_hosts None neither is judged here: it is a row that was applied before, and whoever calls the upstream looks.
+    private_hosts: hosts that may be private addresses or speak plain HTTP; own_variables: those
+    that the settings name, which are no credentials.
+
+    With private_hosts None neither is judged here: it is a row that was applied before, and whoever
+    calls the upstream looks.
     """
     table = Table(document, where)
     name = table.text("name", required=True, chars_max=31, form=_NAME, allowed="a letter, then a-z 0-9 _, is allowed")
@@ -91,7 +96,10 @@ def _check_url(table: Table, url: str, private_hosts: Collection[str] | None) ->
 
 
 def _inward(host: str) -> bool:
-    """Whether the name itself says so. What a name resolves to is checked by outbound, at every call."""
+    """Whether the name itself says so.
+
+    What a name resolves to is checked by outbound, at every call.
+    """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

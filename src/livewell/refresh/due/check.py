@@ -1,4 +1,6 @@
-"""The due check: what is stale and watched becomes jobs. Every worker with refresh queues runs one; a singleton lets one of them work.
+"""The due check: what is stale and watched becomes jobs.
+
+Every worker with refresh queues runs one; a singleton lets one of them work.
 
     waiting ──singleton acquired──▶ dispatching ──nothing due, nothing nudged──▶ sleeping (until something is due, at most a second) ──▶ dispatching
        ▲                                 ├──term lost, or the database away──┐
@@ -46,7 +48,8 @@ _PULSE = "SELECT livewell.record_pulse(%s, %s, %s, %s, %s)"
 _PULSE_SECONDS = 5.0
 _STATS = "SELECT livewell.add_stats(ARRAY['refresh.due'], ARRAY['livewell.due_check'], ARRAY['done'], ARRAY[%s]::bigint[], ARRAY[%s]::bigint[])"
 _STATS_SECONDS = 10.0
-# While a dead holder's term lasts, nothing new becomes a job: of a limit of 300 calls a minute, 15 s had cost up to 75 calls. Renewed every third of it; losing a term by mistake costs nothing.
+# While a dead holder's term lasts, nothing new becomes a job: of a limit of 300 calls a minute, 15
+# s had cost up to 75 calls. Renewed every third of it; losing a term by mistake costs nothing.
 _LEASE_SECONDS = 5.0
 
 

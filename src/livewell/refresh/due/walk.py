@@ -4,8 +4,8 @@
                                                                  └──1,000 wait, a limit, a pause──▶ open, with its cursor
 
 Each scheduled type has a schedule `walk.<type>`. It is open-ended: its slot begins a run as any
-slot does, but the run has no handler and no lease. It belongs to the database, and this loop goes on
-with it, in whichever worker holds the due check (docs/adr/0016-walks-are-schedules.md).
+slot does, but the run has no handler and no lease. It belongs to the database, and this loop goes
+on with it, in whichever worker holds the due check (docs/adr/0016-walks-are-schedules.md).
 """
 
 from __future__ import annotations

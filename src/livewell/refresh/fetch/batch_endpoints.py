@@ -7,7 +7,8 @@ from collections import defaultdict
 
 from livewell.refresh.result import Results, Singly
 
-# Calls in a row: one of them may have been refused for one of its keys, which is asked alone from then on.
+# Calls in a row: one of them may have been refused for one of its keys, which is asked alone from
+# then on.
 _REFUSED_MAX = 3
 _ALONE_SECONDS = 3600.0
 

@@ -26,7 +26,10 @@ class Validator:
 
 
 def add_validators(results: Results, headers: Mapping[str, str]) -> Results:
-    """Results with the answer's ETag and Last-Modified. They belong to the whole answer, so only to one about one key."""
+    """Results with the answer's ETag and Last-Modified.
+
+    They belong to the whole answer, so only to one about one key.
+    """
     if len(results) > 1:
         return results
     etag, last_modified = _sendable(headers, "etag"), _sendable(headers, "last-modified")

@@ -1,11 +1,14 @@
-"""Is this the answer to our question? HTTP/1.1 does not say, so an answer on a shared connection has to prove it (ADR 0011).
+"""Is this the answer to our question?
+
+HTTP/1.1 does not say, so an answer on a shared connection has to prove it (ADR 0011).
 
     alone on its connection ──▶ believed
     shared ──a row repeats a key that was asked, or a rate wall──▶ believed
        └──anything else──▶ Unproven for all keys; the connection carries nothing more
 
-A connection carries questions of one family only, and no key twice. So an answer that repeats a key that was asked can be
-nobody else's. A rate wall is believed in any case: it only makes us slower, and not for ever.
+A connection carries questions of one family only, and no key twice. So an answer that repeats a key
+that was asked can be nobody else's. A rate wall is believed in any case: it only makes us slower,
+and not for ever.
 """
 
 from __future__ import annotations
@@ -42,7 +45,10 @@ def share_of(definition: TypeDefinition, upstream: UpstreamDefinition, keys: Seq
 
 
 def check_proof(results: Results, connection: Connection | None) -> Results:
-    """The results if they may be believed, otherwise Unproven for every key. No connection: no answer came, nothing is to be proven."""
+    """The results if they may be believed, otherwise Unproven for every key.
+
+    No connection: no answer came, nothing is to be proven.
+    """
     if connection is None or connection.alone or _is_proven(results):
         return results
     connection.retire()

@@ -1,6 +1,9 @@
-"""What to ask for: the address of one call, made from the type, the upstream and the keys. Pure, and without secrets: with_credential() says where one goes, and does not show it.
+"""What to ask for: the address of one call, made from the type, the upstream and the keys.
 
-Keys are checked against the type's pattern and percent-encoded, so none can leave its place in the path or the query (F-D19).
+Pure, and without secrets: with_credential() says where one goes, and does not show it.
+
+Keys are checked against the type's pattern and percent-encoded, so none can leave its place in the
+path or the query (F-D19).
 """
 
 from __future__ import annotations
@@ -32,7 +35,10 @@ class Request:
 def build(
     definition: TypeDefinition, keys: Sequence[str], upstream: UpstreamDefinition, *, since: date | None = None
 ) -> Request:
-    """The call for one key, or for many where the type has a batch endpoint. since: of a history, only the days from this one on."""
+    """The call for one key, or for many where the type has a batch endpoint.
+
+    since: of a history, only the days from this one on.
+    """
     for key in keys:
         if not definition.fetch.pattern.fits(key):
             raise InvalidOption(f"{definition.name}: key {key[:40]!r} does not fit {definition.fetch.pattern.text}")

@@ -1,4 +1,6 @@
-"""Ask the upstream for the keys of one call. What came back is a body to validate, or already a result. Never touches the database.
+"""Ask the upstream for the keys of one call.
+
+What came back is a body to validate, or already a result. Never touches the database.
 
     request ──▶ answer ──200──▶ the body
        │          ├──304──▶ Same                              what we have is still right
@@ -7,7 +9,8 @@
        │          └──other status──▶ Failure(status)
        └──no whole answer──▶ Failure(deadline, connection, …)
 
-What was received is counted in every case. Whether the answer belongs to the question is for proof.py.
+What was received is counted in every case. Whether the answer belongs to the question is for
+proof.py.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ _WALLS: Mapping[str, Reason] = {
     "legacy_path": Reason.LEGACY_PATH,
     "transient": Reason.TRANSIENT,
 }
-# These concern the account or the moment, whatever was asked for; any other refusal of a call for many keys may be about one of them.
+# These concern the account or the moment, whatever was asked for; any other refusal of a call for
+# many keys may be about one of them.
 _FOR_ALL = frozenset(reason for reason, meaning in MEANING.items() if meaning.for_all)
 _OF_BODY = frozenset({Reason.TRUNCATED, Reason.TOO_LARGE, Reason.BOMB, Reason.CONTENT_TYPE})
 
@@ -82,9 +86,10 @@ async def fetch(
 ) -> Fetched:
     """One call for these keys. What before_write raises is raised here, and nothing was sent.
 
-    validator: asks whether the value has changed; not used for several keys, for it belongs to one. fresh: on a connection of its own.
-    since: of a history, only the days from this one on. The upstream's words are in a result as they came: whoever stores or logs them calls
-    hide_secrets() first.
+    validator: asks whether the value has changed; not used for several keys, for it belongs to one.
+    fresh: on a connection of its own. since: of a history, only the days from this one on. The
+    upstream's words are in a result as they came: whoever stores or logs them calls hide_secrets()
+    first.
     """
     validator = validator if len(keys) == 1 else None
     try:
@@ -134,7 +139,10 @@ async def fetch(
 
 
 def _failed(failed: CallFailed, upstream: UpstreamDefinition, asked: int, now: datetime) -> Result:
-    """No whole answer; but a 429 with half a body is still a 429. A body that is refused may be so because of one key's part of it."""
+    """No whole answer; but a 429 with half a body is still a 429.
+
+    A body that is refused may be so because of one key's part of it.
+    """
     wall = classify(upstream.vocabulary, failed.status, failed.headers, b"", now=now) if failed.status else None
     if wall is not None:
         return _at_wall(wall, failed.status or 0, f"status {failed.status}, and {failed.detail}")
@@ -168,7 +176,7 @@ def _refused(
 
 def _at_wall(wall: Wall, status: int, detail: str) -> Failure:
     reason = _WALLS[wall.kind]
-    # A 403 may be about one key: it counts when several keys show it. An account that is unknown or suspended is so
-    # for every key.
+    # A 403 may be about one key: it counts when several keys show it. An account that is unknown or
+    # suspended is so for every key.
     blame = Blame.UPSTREAM if reason is Reason.AUTH and status == 403 else BLAME[reason]
     return Failure(reason, detail, blame, wall.retry_after_seconds)

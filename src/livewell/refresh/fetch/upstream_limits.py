@@ -48,7 +48,10 @@ class UpstreamLimits:
     async def observe(
         self, upstream: UpstreamDefinition, credential: str, results: Results, headers: Mapping[str, str]
     ) -> Results:
-        """Tell the limiter what an answer says. At a rate wall the results say how long their jobs wait."""
+        """Tell the limiter what an answer says.
+
+        At a rate wall the results say how long their jobs wait.
+        """
         place = (upstream.name, credential)
         wall = _first(results, Reason.RATE_WALL)
         if wall is None:
@@ -61,7 +64,8 @@ class UpstreamLimits:
         if seconds is None:
             seconds = min(_RATE_SECONDS_MAX, _RATE_SECONDS * 2 ** min(in_row - 1, 10)) * random.uniform(0.8, 1.2)  # noqa: S311 - jitter
         await self._tell(upstream, credential, {**headers, "retry-after": f"{seconds:.3f}"})
-        # The limiter keeps this credential silent for so long. With another one the jobs need not wait for that.
+        # The limiter keeps this credential silent for so long. With another one the jobs need not
+        # wait for that.
         pause = seconds if len(upstream.credentials) < _SEVERAL else min(seconds, _OTHER_SECONDS)
         return dict.fromkeys(results, replace(wall, retry_after_seconds=pause))
 

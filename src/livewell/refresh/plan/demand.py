@@ -1,11 +1,16 @@
-"""What freshness is possible: demand against limits, as arithmetic (X4). Pure: planner.py brings the numbers, docs/howto/plan.md explains them.
+"""What freshness is possible: demand against limits, as arithmetic (X4).
+
+Pure: planner.py brings the numbers, docs/howto/plan.md explains them.
 
     groups of keys ──cost of one refresh──▶ calls needed ──limit──▶ how long each key waits ──▶ share fresh, age, calls, bytes ──▶ when the budget ends, what to slow down
 
-A key with a time to live T is asked for, waits w beyond T, and is asked for again: its cycle is T + w. While calls suffice, w is the reaction of the due check. When they do not, first what is queued
-ahead of the worker fills up, and then the order of dispatch_due decides: the highest viewers · (waited + 10 s) goes. In the long run every key goes when its score reaches the same height H, so
-w = H / viewers - 10 s where that is positive, and H is the height at which all cycles together use just the calls there are. Calls that carry many keys fill up before anybody waits.
-Lane 1 (schedules, prefetch) has what lane 0 leaves of the rate less its reserve.
+A key with a time to live T is asked for, waits w beyond T, and is asked for again: its cycle is T +
+w. While calls suffice, w is the reaction of the due check. When they do not, first what is queued
+ahead of the worker fills up, and then the order of dispatch_due decides: the highest viewers ·
+(waited + 10 s) goes. In the long run every key goes when its score reaches the same height H, so w
+= H / viewers - 10 s where that is positive, and H is the height at which all cycles together use
+just the calls there are. Calls that carry many keys fill up before anybody waits. Lane 1
+(schedules, prefetch) has what lane 0 leaves of the rate less its reserve.
 """
 
 from __future__ import annotations
@@ -166,7 +171,10 @@ def _possible(upstream: UpstreamFacts, types: dict[str, TypeFacts], groups: Sequ
 
 
 def _not_fresh(served: Sequence[Served], needed: float, allowed: float | None) -> tuple[tuple[str, float], ...]:
-    """What keeps the rest from being fresh. limit: more calls are needed than are allowed; calls: they go stale while they are fetched."""
+    """What keeps the rest from being fresh.
+
+    limit: more calls are needed than are allowed; calls: they go stale while they are fetched.
+    """
     keys = sum(one.group.keys for one in served)
     short = "limit" if allowed is not None and needed > allowed * _SHORT else "calls"
     lost: dict[str, float] = {}
@@ -265,7 +273,10 @@ def _viewers(group: Group) -> float:
 
 
 def _cost(group: Group, types: dict[str, TypeFacts], loose: float) -> float:
-    """Calls for one refresh of one key. loose 1: calls carry as many keys as they do now; 0: as many as they may."""
+    """Calls for one refresh of one key.
+
+    loose 1: calls carry as many keys as they do now; 0: as many as they may.
+    """
     facts = types[group.type]
     now, least = group.calls / group.keys, 1 / facts.keys_max
     return facts.tries * (least + loose * max(0.0, now - least))
@@ -325,7 +336,10 @@ _ALL = 0.98  # of what could be fresh: enough
 def _advise(
     found: UpstreamPlan, upstream: UpstreamFacts, types: dict[str, TypeFacts], groups: Sequence[Group]
 ) -> tuple[Advice, ...]:
-    """For each type that costs much: the least that is enough, or twice its time to live. The greatest gain first."""
+    """For each type that costs much: the least that is enough, or twice its time to live.
+
+    The greatest gain first.
+    """
     advice = []
     for one in found.types[:_ADVICE_MAX]:
         if max(_share(one.calls_needed, found.calls_needed), _share(one.units_needed, found.units_needed)) < _WORTH:

@@ -15,7 +15,10 @@ _WALK_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Watched keys of one type that are alike in time to live and viewers. viewers: of all of them; calls: to refresh each of them once."""
+    """Watched keys of one type that are alike in time to live and viewers.
+
+    viewers: of all of them; calls: to refresh each of them once.
+    """
 
     upstream: str
     type: str
@@ -35,7 +38,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class TypeFacts:
-    """What a type costs. tries: answers for each that was good; bytes_per_key: of one answer, for one key."""
+    """What a type costs.
+
+    tries: answers for each that was good; bytes_per_key: of one answer, for one key.
+    """
 
     name: str
     upstream: str
@@ -52,7 +58,11 @@ class TypeFacts:
 
 @dataclass(frozen=True, slots=True)
 class BudgetFacts:
-    """A budget over all credentials. used: (hours ago, units); either rolling (span_seconds) or by the day (reset_seconds until the next)."""
+    """A budget over all credentials.
+
+    used: (hours ago, units); either rolling (span_seconds) or by the day (reset_seconds until the
+    next).
+    """
 
     unit: str
     units: float
@@ -64,7 +74,10 @@ class BudgetFacts:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamFacts:
-    """What an upstream allows. calls_per_second: as the limiter grants them in the long run; None: nothing limits them."""
+    """What an upstream allows.
+
+    calls_per_second: as the limiter grants them in the long run; None: nothing limits them.
+    """
 
     name: str
     calls_per_second: float | None

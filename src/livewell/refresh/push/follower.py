@@ -1,4 +1,7 @@
-"""Whoever waits for changes: a stream, a watch, a waiting get. Its own latest states, and nothing older."""
+"""Whoever waits for changes: a stream, a watch, a waiting get.
+
+Its own latest states, and nothing older.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from livewell.shares import Client
 
 
 class Follower:
-    """Whoever waits for changes of some keys: the latest state of each, until it is taken. Bounded by its keys."""
+    """Whoever waits for changes of some keys: the latest state of each, until it is taken.
+
+    Bounded by its keys.
+    """
 
     __slots__ = ("_latest", "awaited", "client", "has", "keys", "wake")
 
@@ -51,7 +57,10 @@ class Follower:
             part.clear()
 
     def pop(self) -> KeyState | None:
-        """What has waited longest, as it is by now; None when nothing waits. For whoever is slower than the changes."""
+        """What has waited longest, as it is by now; None when nothing waits.
+
+        For whoever is slower than the changes.
+        """
         if not self._latest:
             return None
         return self._latest.pop(next(iter(self._latest)))

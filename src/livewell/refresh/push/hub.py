@@ -1,4 +1,6 @@
-"""The hub: one reader per process tells everybody here what has changed. It knows nothing of HTTP: streams, watches and waiting gets are all its followers.
+"""The hub: one reader per process tells everybody here what has changed.
+
+It knows nothing of HTTP: streams, watches and waiting gets are all its followers.
 
     not started ──somebody follows a key──▶ listening ──nudge, poll interval, a verdict's time, a new follower──▶ reading ──▶ followers told ──▶ listening
 
@@ -13,10 +15,12 @@ Nothing is missed:
 - every push_compare_seconds (60) all followed keys are compared: the bound for a commit that came later than that, and for whatever else might be missed;
 - verdicts change by the mere passing of time: each state says when, and is read again then.
 
-Nothing is shown as fresh for longer than it is: a verdict whose time is over, and that the database has not judged anew within half a second, is turned here (R22). So an outage leaves nobody's value
+Nothing is shown as fresh for longer than it is: a verdict whose time is over, and that the database
+has not judged anew within half a second, is turned here (R22). So an outage leaves nobody's value
 fresh, and a database that answers late is not waited for.
 
-From the first follower on it listens until it is closed (a reader that ended with its last follower would be deaf to one that comes while it ends); with nobody to tell it reads nothing. Nobody holds a
+From the first follower on it listens until it is closed (a reader that ended with its last follower
+would be deaf to one that comes while it ends); with nobody to tell it reads nothing. Nobody holds a
 connection while waiting.
 """
 
@@ -100,7 +104,11 @@ class Hub:
         return self._shares.room(client, len(self._followers))
 
     def follow(self, keys: Iterable[Pair], *, read: bool = True, client: Client | None = None) -> Follower:
-        """Begin to follow all of these, or raise. With read the current state of each key comes first; without, whoever asks for it otherwise does so after this, and misses nothing."""
+        """Begin to follow all of these, or raise.
+
+        With read the current state of each key comes first; without, whoever asks for it otherwise
+        does so after this, and misses nothing.
+        """
         follower = Follower(client)
         left = self.extend(follower, keys, read=read)
         if left:
@@ -112,7 +120,8 @@ class Hub:
 
     def extend(self, follower: Follower, keys: Iterable[Pair], *, read: bool = True) -> Sequence[Pair]:
         """Follow these keys too, in this order; answers those that do not fit into the client's share, or into this process."""
-        # The very objects that are known here: whatever looks one up below finds it without comparing texts.
+        # The very objects that are known here: whatever looks one up below finds it without
+        # comparing texts.
         asked = [self._places.get(place, place) for place in dict.fromkeys(keys) if place not in follower.keys]
         new, left = self._shares.fit(follower.client, asked, self._followers)
         if not new:
@@ -225,7 +234,8 @@ class Hub:
                     log.warning("cannot read changes", error=str(error))
                     pause = _FAILED_SECONDS
                     self._turn_overdue()
-                # A slow pass must not be all that the database does. Slow is also a pass in a busy process: a quarter, so that changes are not twice as late then.
+                # A slow pass must not be all that the database does. Slow is also a pass in a busy
+                # process: a quarter, so that changes are not twice as late then.
                 await asyncio.sleep(max(pause, _GAP_SECONDS, min(1.0, (time.monotonic() - began) / 4)))
                 await self._rest()
         finally:
@@ -282,7 +292,10 @@ class Hub:
             self._wake.set()
 
     async def _scan(self, now: float) -> bool:
-        """Which followed keys changed since the cursor? They are wanted then. False: too many changed to go through them."""
+        """Which followed keys changed since the cursor? They are wanted then.
+
+        False: too many changed to go through them.
+        """
         whole = now - self._looked_at >= self._settings.poll_seconds
         back = self._back_seconds if whole or self._cursor is None else _NUDGE_BACK_SECONDS
         cursor, after = self._cursor, (None, None, None)
@@ -305,10 +318,15 @@ class Hub:
         return False
 
     async def _read(self, places: list[Pair], *, anyway: set[Pair]) -> None:
-        """Tell what differs from what is known. Of some we want to hear anyway: a verdict whose time has come says when it turns next, and whoever is new has been told nothing."""
+        """Tell what differs from what is known.
+
+        Of some we want to hear anyway: a verdict whose time has come says when it turns next, and
+        whoever is new has been told nothing.
+        """
         waiting = iter([place for place in places if place in self._followers])
         while page := list(islice(waiting, _PAGE)):
-            # What we say we know is what the answer is measured by, whatever happens to _known meanwhile.
+            # What we say we know is what the answer is measured by, whatever happens to _known
+            # meanwhile.
             known = {place: self._known.get(place) for place in page}
             self.reads += 1
             asked_at = clock()

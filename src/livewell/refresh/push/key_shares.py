@@ -33,7 +33,10 @@ class KeyShares:
     def fit(
         self, client: Client | None, places: Sequence[Pair], followed: Followed
     ) -> tuple[Sequence[Pair], Sequence[Pair]]:
-        """Those that fit, and those that do not; the first come first. Where all fit, which is the rule, each is looked at once or twice."""
+        """Those that fit, and those that do not; the first come first.
+
+        Where all fit, which is the rule, each is looked at once or twice.
+        """
         mine = self._keys.get(client, {}) if client is not None else {}
         used, has = len(followed), len(mine)
         used_then = used + sum(place not in followed for place in places)

@@ -21,7 +21,8 @@ from livewell.refresh.reading import HOLDING, Reading
 Pair = tuple[str, str]  # type, key
 Numbers = Literal["number", "string"]  # how the numbers of a value are written: as JSON numbers, or as texts
 
-# The database itself says when a verdict turns; only if it has said nothing for so long is it turned here.
+# The database itself says when a verdict turns; only if it has said nothing for so long is it
+# turned here.
 GRACE_SECONDS = 0.5
 
 
@@ -146,7 +147,10 @@ class KeyState:
         )
 
     def document(self, *, value: bool = True, numbers: Numbers = "number") -> bytes:
-        """As JSON, with the value or without; with the seconds that are left at this instant. Never with the text of an error: that is for operators."""
+        """As JSON, with the value or without; with the seconds that are left at this instant.
+
+        Never with the text of an error: that is for operators.
+        """
         left, age = self.left_seconds, self._age_seconds
         return b'%b,"fresh_for_seconds":%b,"age_seconds":%b}' % (
             self.body(value=value, numbers=numbers),

@@ -4,8 +4,10 @@
                                        ├──more keys than the client's share──▶ the rest is capped, until there is room
                                        └──closed, swept──▶ ended
 
-A change that came through this process is heard at once (touch); one that came through another server by the nudge refresh.sessions; and in any case at the next poll interval, when subs_version
-of all sessions is compared in one query. The database says what is subscribed, never the message: two changes that overtake each other on the way cannot leave a session with the wrong keys.
+A change that came through this process is heard at once (touch); one that came through another
+server by the nudge refresh.sessions; and in any case at the next poll interval, when subs_version
+of all sessions is compared in one query. The database says what is subscribed, never the message:
+two changes that overtake each other on the way cannot leave a session with the wrong keys.
 """
 
 from __future__ import annotations
@@ -44,7 +46,11 @@ Allowed = Callable[[str], bool]  # may this client see this type?
 
 
 class StreamedSession:
-    """One client's session and the follower of its keys. `ended` is set when there is no such session any more; `capped` are the keys that do not fit into the client's share."""
+    """One client's session and the follower of its keys.
+
+    `ended` is set when there is no such session any more; `capped` are the keys that do not fit
+    into the client's share.
+    """
 
     def __init__(self, session: uuid.UUID, user: str | None, follower: Follower, allowed: Allowed) -> None:
         self.session = session
@@ -105,7 +111,8 @@ class StreamedSessions:
     ) -> StreamedSession | None:
         """Follow what a session is subscribed to, as far as it fits into the client's share; None when there is no such session, or it is somebody else's."""
         viewing = StreamedSession(session, user, Follower(client), allowed)
-        # Known before it is read: a change from here on is touched or nudged, and it is read again afterwards.
+        # Known before it is read: a change from here on is touched or nudged, and it is read again
+        # afterwards.
         self._viewings.setdefault(session, set()).add(viewing)
         try:
             _, version, types, keys = await self._first(session, user)
@@ -163,7 +170,11 @@ class StreamedSessions:
             self._watching = asyncio.create_task(self._run(), name="sessions")
 
     async def _first(self, session: uuid.UUID, user: str | None) -> _Row:
-        """What a session is subscribed to. Whoever comes while a question is under way shares the next one: a crowd that comes back at once is few queries."""
+        """What a session is subscribed to.
+
+        Whoever comes while a question is under way shares the next one: a crowd that comes back at
+        once is few queries.
+        """
         answer: asyncio.Future[_Row] = asyncio.get_running_loop().create_future()
         self._asked.setdefault((session, user), []).append(answer)
         if self._asking is None or self._asking.done():
@@ -226,7 +237,10 @@ class StreamedSessions:
                         self._follow(viewing, version, types, keys)
 
     def _opens(self, session: uuid.UUID) -> bool:
-        """It is being read for the first time: it is compared afterwards. Two hundred that come at once would otherwise be read twice, all their keys in one go."""
+        """It is being read for the first time: it is compared afterwards.
+
+        Two hundred that come at once would otherwise be read twice, all their keys in one go.
+        """
         viewings = self._viewings.get(session, ())
         for viewing in viewings:
             viewing.missed = True

@@ -14,7 +14,10 @@ from typing import Any
 
 
 def decode(text: str, columns: Mapping[str, str]) -> Any:
-    """A row or a list of rows; columns: the type of each. A fraction in a column that is not known is a Decimal, too: nothing is lost."""
+    """A row or a list of rows; columns: the type of each.
+
+    A fraction in a column that is not known is a Decimal, too: nothing is lost.
+    """
     if columns and "numeric" not in columns.values():
         return json.loads(text)
     value = json.loads(text, parse_float=Decimal)

@@ -114,7 +114,10 @@ class Reads:
         user: str | None = None,
         client: Client | None = None,
     ) -> Read:
-        """The same, with what became of the demand. client: whose share of the hub it waits in; a key that does not fit is not waited for."""
+        """The same, with what became of the demand.
+
+        client: whose share of the hub it waits in; a key that does not fit is not waited for.
+        """
         age = None if max_age is None else seconds(max_age, "max_age")
         limit = 0.0 if wait is None else seconds(wait, "wait")
         if limit > _WAIT_SECONDS_MAX:
@@ -167,7 +170,10 @@ class Reads:
         return Read(KeyState((kind, key), rows[0][2:], asked_at=asked_at), "unwritable")
 
     async def _reading(self, shown: KeyState) -> Reading:
-        """As Python has it: the types of the columns say which numbers are Decimal. The registry is asked again only when a value has a column that is not known here."""
+        """As Python has it: the types of the columns say which numbers are Decimal.
+
+        The registry is asked again only when a value has a column that is not known here.
+        """
         if shown.text is None:
             return shown.reading(None)
         known = self._columns.get(shown.type) or await self._look(shown.type)
@@ -231,7 +237,10 @@ class Reads:
                 )
 
     async def _beat(self, viewer: _Viewer) -> None:
-        """Say that we are still here; only this moves last-seen. A session that was swept meanwhile is opened again."""
+        """Say that we are still here; only this moves last-seen.
+
+        A session that was swept meanwhile is opened again.
+        """
         while True:
             await asyncio.sleep(self._settings.viewer_heartbeat_seconds * random.uniform(0.9, 1.0))  # noqa: S311 - jitter
             try:

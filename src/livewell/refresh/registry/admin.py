@@ -45,7 +45,10 @@ _PAUSE_UPSTREAM = acts.audited("livewell.pause_upstream(%s, %s)")
 
 
 class TypeAdmin:
-    """The registry of one database. Files are applied by livewell.refresh.registry.apply, as the owner."""
+    """The registry of one database.
+
+    Files are applied by livewell.refresh.registry.apply, as the owner.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -84,7 +87,10 @@ class TypeAdmin:
         cron: str | None = None,
         zone: str | None = None,
     ) -> None:
-        """Another time to live, or another schedule, until its file is applied again. It holds for every key at once."""
+        """Another time to live, or another schedule, until its file is applied again.
+
+        It holds for every key at once.
+        """
         span = None if ttl is None else _span(ttl)
         if strategy == "scheduled":
             _check_schedule(cron, zone)
@@ -123,7 +129,10 @@ class TypeAdmin:
         return await self._database.call_dicts(_OVERRIDES, (name, *after, limit))
 
     async def add_universe(self, name: str, keys: Sequence[str]) -> int:
-        """Put keys into the walk of a scheduled type; how many were not in it. In pages: a hundred thousand keys are not one statement."""
+        """Put keys into the walk of a scheduled type; how many were not in it.
+
+        In pages: a hundred thousand keys are not one statement.
+        """
         return await self._paged("SELECT livewell.add_universe(%s, %s)", name, keys)
 
     async def deactivate_universe(self, name: str, keys: Sequence[str]) -> int:

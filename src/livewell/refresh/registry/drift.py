@@ -1,6 +1,9 @@
-"""Do the tables still look like their definitions? The definition is the only source of both (contract 22); this finds what was changed by hand.
+"""Do the tables still look like their definitions?
 
-Three things must agree: the definition as it was applied, data_type.columns (what the upsert is made from), and the live table.
+The definition is the only source of both (contract 22); this finds what was changed by hand.
+
+Three things must agree: the definition as it was applied, data_type.columns (what the upsert is
+made from), and the live table.
 """
 
 from __future__ import annotations

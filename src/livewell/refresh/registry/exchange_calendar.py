@@ -12,7 +12,8 @@ from importlib import resources
 
 from livewell.errors import ConfigurationError
 
-# One statement, for whatever connection or transaction the caller has: execute(LOAD, calendar.parameters).
+# One statement, for whatever connection or transaction the caller has: execute(LOAD,
+# calendar.parameters).
 LOAD = "SELECT livewell.load_sessions(%s, %s::timestamptz[], %s::timestamptz[])"
 
 _FILES = {"XNYS": "xnys.csv"}

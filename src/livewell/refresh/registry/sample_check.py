@@ -1,4 +1,7 @@
-"""Does the recorded sample of a type validate? A file whose own example is refused would refuse every answer."""
+"""Does the recorded sample of a type validate?
+
+A file whose own example is refused would refuse every answer.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ class Fetched:
     content_type: str | None
 
 
-# Makes the call: adds the credential, keeps the deadline and the bound on the body, raises on any other status.
+# Makes the call: adds the credential, keeps the deadline and the bound on the body, raises on any
+# other status.
 Fetch = Callable[[Request, TypeDefinition, UpstreamDefinition], Awaitable[Fetched]]
 
 

@@ -14,7 +14,10 @@ from livewell.refresh.validate.answer import validate
 
 
 def has_twin(definition: TypeDefinition, others: Iterable[TypeDefinition]) -> bool:
-    """True if this type would accept the recorded answer of another type of its upstream. What a transform accepts is not known here."""
+    """True if this type would accept the recorded answer of another type of its upstream.
+
+    What a transform accepts is not known here.
+    """
     return definition.answer.transform is None and any(
         _accepts(definition, other)
         for other in others

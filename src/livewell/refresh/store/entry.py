@@ -1,4 +1,7 @@
-"""What the store takes for one refresh job: whose job it is, the result, and what the call cost. Its JSON form is for store_refreshes."""
+"""What the store takes for one refresh job: whose job it is, the result, and what the call cost.
+
+Its JSON form is for store_refreshes.
+"""
 
 from __future__ import annotations
 

@@ -5,9 +5,12 @@
                                   ├──deadlock, serialisation failure──▶ the same once more; not an attempt (R17)
                                   └──no answer──▶ the same once more: if it had committed, all of it is fenced now, and nothing is written twice
 
-Self-clocked: an idle storer flushes at once; a busy one rests after each flush for as long as that took (20 ms at most) and takes whatever came meanwhile. So a lone refresh waits for
-nobody, and a thousand a second share some fifty commits: a flush costs 2.5 ms of processor before its first result, and 0.2 ms for each. The results of one call stay together, because its first job says how the call went; never two results for one key. What waits is bounded by the worker's slots:
-each caller waits for its answer before its slot is free.
+Self-clocked: an idle storer flushes at once; a busy one rests after each flush for as long as that
+took (20 ms at most) and takes whatever came meanwhile. So a lone refresh waits for nobody, and a
+thousand a second share some fifty commits: a flush costs 2.5 ms of processor before its first
+result, and 0.2 ms for each. The results of one call stay together, because its first job says how
+the call went; never two results for one key. What waits is bounded by the worker's slots: each
+caller waits for its answer before its slot is free.
 """
 
 from __future__ import annotations
@@ -75,7 +78,10 @@ class Storer:
         self.single = 0  # results that were sent alone because something in their flush could not be written
 
     async def store(self, worker: int, entries: Sequence[Entry]) -> list[Stored]:
-        """Store the results of one call; answers when they are committed. Raises DatabaseUnavailable when the database stays away."""
+        """Store the results of one call; answers when they are committed.
+
+        Raises DatabaseUnavailable when the database stays away.
+        """
         group = _Group(worker, entries, asyncio.get_running_loop().create_future())
         self._waiting.append(group)
         if self._flushing is None or self._flushing.done():
@@ -170,7 +176,8 @@ class Storer:
             except (DatabaseConflict, DatabaseUnavailable) as error:
                 if left == 0:
                     raise
-                # A conflict is over by now; an outage may take a while. Within the lease the jobs are still ours.
+                # A conflict is over by now; an outage may take a while. Within the lease the jobs
+                # are still ours.
                 grown = 0 if isinstance(error, DatabaseConflict) else 2 ** (_TRIES - left)
                 await asyncio.sleep(_PAUSE_SECONDS * (grown + 1) * random.uniform(0.5, 1))  # noqa: S311 - jitter
         self.flushes += 1
@@ -181,7 +188,10 @@ class Storer:
 
 
 def _written(entries: Sequence[Entry]) -> str:
-    """As JSON. The age of each is taken now, when it is sent: a result that waited out an outage has aged."""
+    """As JSON.
+
+    The age of each is taken now, when it is sent: a result that waited out an outage has aged.
+    """
     now = time.monotonic()
     return orjson.dumps([entry.document(now) for entry in entries]).decode()
 

@@ -1,6 +1,9 @@
-"""Viewers: sessions, heartbeats and subscriptions, as Python calls them. The rules are in the SQL functions of the same names.
+"""Viewers: sessions, heartbeats and subscriptions, as Python calls them.
 
-A subscription that finds something stale wakes the due check at once; a viewer should not wait for its next turn.
+The rules are in the SQL functions of the same names.
+
+A subscription that finds something stale wakes the due check at once; a viewer should not wait for
+its next turn.
 """
 
 from __future__ import annotations
@@ -59,9 +62,12 @@ class Subscriptions:
     async def open(
         self, user: str | None = None, *, session: uuid.UUID | None = None, sessions_max: int = SESSIONS_MAX
     ) -> uuid.UUID | Literal["too_many", "refused"]:
-        """Open a session for a user, or for somebody anonymous; answers its id. With an id of your own the call may be repeated.
+        """Open a session for a user, or for somebody anonymous; answers its id.
 
-        user: here and below, public:<key>@<network> is somebody anonymous: the session belongs to that public key, and shares its budgets. sessions_max: of the user, or of the public key.
+        With an id of your own the call may be repeated.
+
+        user: here and below, public:<key>@<network> is somebody anonymous: the session belongs to
+        that public key, and shares its budgets. sessions_max: of the user, or of the public key.
         """
         session = session or uuid.uuid4()
         opened = "SELECT livewell.open_session(%s, %s, %s)"

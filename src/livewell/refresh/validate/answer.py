@@ -1,13 +1,17 @@
-"""Is this answer what the type says, about the keys that were asked? Bytes in, results out: no database, no clock, no network (R14).
+"""Is this answer what the type says, about the keys that were asked?
+
+Bytes in, results out: no database, no clock, no network (R14).
 
     body ──content type, first byte──▶ JSON ──transform──▶ rows ──by key──▶ columns ──▶ times ──▶ Value
       │                                                       └──no row──▶ Missing            └──settled days differ──▶ Forgotten
       ├── anything else, in the rows of one key ──▶ Failure(reason) for that key
       └── anything else ──▶ Failure(reason); of several keys nobody knows whose fault it is: Singly for all
 
-Poison in a row that says whose it is (NaN, 1e400, NUL, a name twice) is that key's alone; anywhere else nobody can say whose it is, and the answer is refused as a whole.
+Poison in a row that says whose it is (NaN, 1e400, NUL, a name twice) is that key's alone; anywhere
+else nobody can say whose it is, and the answer is refused as a whole.
 
-No rows reach the store but those of a Value made here (contract 5). Whatever the bytes are, this answers; it never raises. "Older than what is stored" is for the store, which knows.
+No rows reach the store but those of a Value made here (contract 5). Whatever the bytes are, this
+answers; it never raises. "Older than what is stored" is for the store, which knows.
 """
 
 from __future__ import annotations
@@ -47,9 +51,13 @@ def validate(
     tail: Tail | None = None,
     secrets: Secrets | None = None,
 ) -> dict[str, Result]:
-    """What became of each key. now is the database's clock: only to judge what is absurdly in the future, and which event is the next.
+    """What became of each key.
 
-    tail: what is stored of the history of which only the tail was asked for. secrets: what no detail repeats, and no value may hold (M3).
+    now is the database's clock: only to judge what is absurdly in the future, and which event is
+    the next.
+
+    tail: what is stored of the history of which only the tail was asked for. secrets: what no
+    detail repeats, and no value may hold (M3).
     """
     secrets = secrets or secrets_of()
     with hiding(secrets):

@@ -13,7 +13,8 @@ from livewell.telemetry.secret_forms import Secrets, secrets_of
 DETAIL_CHARS_MAX = 300
 _SHOWN_CHARS_MAX = 60
 
-# What the answer must not make us repeat. Set by validate() for the length of its run: a text must be searched where it is cut, which is deep below.
+# What the answer must not make us repeat. Set by validate() for the length of its run: a text must
+# be searched where it is cut, which is deep below.
 _HIDDEN: ContextVar[Secrets] = ContextVar("_HIDDEN")
 
 

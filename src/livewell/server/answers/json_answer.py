@@ -1,4 +1,7 @@
-"""JSON as it is sent: times in RFC 3339 and UTC, numbers exact. Pages of lists, and the cursors between them."""
+"""JSON as it is sent: times in RFC 3339 and UTC, numbers exact.
+
+Pages of lists, and the cursors between them.
+"""
 
 from __future__ import annotations
 

@@ -209,7 +209,10 @@ _ABSENT: Sequence[type[LivewellError]] = (
 
 
 async def _ours(request: Request, error: Exception) -> Response:
-    """What the capabilities raise. The texts of InvalidOption are written for callers; those of the database are not."""
+    """What the capabilities raise.
+
+    The texts of InvalidOption are written for callers; those of the database are not.
+    """
     if isinstance(error, tuple(_ABSENT)):
         return not_found().response()
     if isinstance(error, tuple(_CALLERS)):

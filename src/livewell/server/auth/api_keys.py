@@ -2,7 +2,8 @@
 
 lw_<id>_<secret>      the id finds the row, the secret is compared by its SHA-256 in constant time
 
-A server remembers a key, and that there is none, for key_cache_seconds: a revoked key is refused after that at the latest.
+A server remembers a key, and that there is none, for key_cache_seconds: a revoked key is refused
+after that at the latest.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _REMEMBERED_MAX = 10_000
 _TOUCH_SECONDS = 60.0
 
 _FIND = "SELECT secret_hash, kind, scopes, types, public, seconds_left, sessions_max FROM livewell.find_api_key(%s)"
-# What operators see and do concerns every type. The table refuses such rows; this is for one that was written without its checks.
+# What operators see and do concerns every type. The table refuses such rows; this is for one that
+# was written without its checks.
 OF_EVERY_TYPE = frozenset({"operate", "admin"})
 
 
@@ -104,7 +106,8 @@ class Keys:
         if parts is None:
             return None
         key = await self.find(parts[0])
-        # Compared even when there is none: an id that exists must not be told from one that does not by the time it takes.
+        # Compared even when there is none: an id that exists must not be told from one that does
+        # not by the time it takes.
         right = hmac.compare_digest(hash_of(parts[1]), key.hash if key else bytes(32))
         if key is None or not right:
             return None

@@ -30,7 +30,10 @@ _WRONG = "The key or token is unknown, wrong, revoked or expired."
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is calling, and what they may do. user None: somebody anonymous, known by their session alone."""
+    """Who is calling, and what they may do.
+
+    user None: somebody anonymous, known by their session alone.
+    """
 
     user: str | None
     client: str  # for whom requests are counted
@@ -103,7 +106,10 @@ class Auth:
 
 
 def cookie_of(headers: Headers) -> str | None:
-    """The value of our cookie, if there is one. Read by hand: the standard library unquotes values in quadratic time, and ours are never quoted."""
+    """The value of our cookie, if there is one.
+
+    Read by hand: the standard library unquotes values in quadratic time, and ours are never quoted.
+    """
     text = headers.get("cookie", "")
     if len(text) > _COOKIES_CHARS_MAX:
         return None

@@ -47,7 +47,11 @@ class KeyAdmin:
         seconds: float | None = None,
         sessions_max: int | None = None,
     ) -> Created:
-        """Make one, and answer its text. sessions_max: how many sessions the strangers of a public key may have; as the setting says if not given."""
+        """Make one, and answer its text.
+
+        sessions_max: how many sessions the strangers of a public key may have; as the setting says
+        if not given.
+        """
         _check(name, scopes, types, seconds, public=public)
         _check_sessions(sessions_max, public=public)
         await self._check_types(types)

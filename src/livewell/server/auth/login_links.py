@@ -2,7 +2,8 @@
 
 link made (owner) ──printed──▶ opened in a browser ──POST of its token──▶ used up; the browser has a login in a cookie ──logout, or time──▶ ended
 
-The token is in the fragment of the address, so it is in no log and no Referer; the link works once, and only for a while.
+The token is in the fragment of the address, so it is in no log and no Referer; the link works once,
+and only for a while.
 """
 
 from __future__ import annotations

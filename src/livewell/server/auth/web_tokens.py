@@ -2,7 +2,8 @@
 
 token ──its iss──▶ issuer ──the issuer's one algorithm and key──▶ signature, iss, aud, exp, sub ──▶ user and scopes
 
-What a token says of its own algorithm decides nothing. Its expiry is the one instant that is compared with this machine's own clock, by the library: the issuer wrote it, not our database.
+What a token says of its own algorithm decides nothing. Its expiry is the one instant that is
+compared with this machine's own clock, by the library: the issuer wrote it, not our database.
 """
 
 from __future__ import annotations

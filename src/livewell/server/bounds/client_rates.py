@@ -2,9 +2,11 @@
 
 full ──request──▶ less by its cost ──time──▶ full          not enough ──request──▶ refused, with the seconds until there is
 
-What a request costs is known before its body is read: one, and one more for every kilobyte of it. A thousand keys thus cost forty times as much as one.
+What a request costs is known before its body is read: one, and one more for every kilobyte of it. A
+thousand keys thus cost forty times as much as one.
 
-The buckets are bounded: the client that was seen longest ago is forgotten first, and begins again with a full one.
+The buckets are bounded: the client that was seen longest ago is forgotten first, and begins again
+with a full one.
 """
 
 from __future__ import annotations

@@ -13,9 +13,10 @@ When all are taken, a newcomer gets the place of a connection that can be spared
     3  the same, of a user
        2 and 3: of the address that has the most idle ones
 
-An address never takes a place from one that has no more of that kind than itself, and takes 2 or 3 only
-for its first unknown connection. Only such connections are compared, never all: a hundred people behind one address, each with a stream, are no reason to take
-the connection on which they read. Nothing that runs is ended.
+An address never takes a place from one that has no more of that kind than itself, and takes 2 or 3
+only for its first unknown connection. Only such connections are compared, never all: a hundred
+people behind one address, each with a stream, are no reason to take the connection on which they
+read. Nothing that runs is ended.
 """
 
 from __future__ import annotations
@@ -153,7 +154,10 @@ class Connections:
         return True
 
     def know(self, connection: Connection, standing: Standing) -> None:
-        """A caller is known on it. It stays known for as long as it lives: the share of its address bounds it."""
+        """A caller is known on it.
+
+        It stays known for as long as it lives: the share of its address bounds it.
+        """
         where = self._where.get(connection)
         if where is not None and standing > connection.standing:
             connection.standing = standing
@@ -202,7 +206,10 @@ class Connections:
         return next((one for one in fullest if one.waits_for_client), None)
 
     def _spare_known(self, where: str) -> Connection | None:
-        """Not for an address of which others wait unknown. Looks at all connections, so not for every newcomer."""
+        """Not for an address of which others wait unknown.
+
+        Looks at all connections, so not for every newcomer.
+        """
         now = self.clock()
         if where in self._unknown or now - self._looked_at < _LOOK_SECONDS:
             return None

@@ -5,8 +5,9 @@
      │                    └──a stream: no deadline here, it has its own──▶ …
      └──too long, too slow, chunked, pipelined──▶ refused: nothing more is parsed      └──not taken in time──▶ cut
 
-A request whose body is not wanted gets its answer, then nothing more of it is parsed: the connection lingers for a moment, so that the client can read why, and ends. httptools parses in C: one connection with
-chunks of one byte at 1 MB/s cost h11 80 % of a core.
+A request whose body is not wanted gets its answer, then nothing more of it is parsed: the
+connection lingers for a moment, so that the client can read why, and ends. httptools parses in C:
+one connection with chunks of one byte at 1 MB/s cost h11 80 % of a core.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class Protocol(HttpToolsProtocol):
         """It has ended, whoever ended it."""
         self._gate.leave(self)
         super().connection_lost(exc)
-        # Whatever refers to itself is freed only by the collector: 3,757 connections were in memory under attack, where some 550 were open.
+        # Whatever refers to itself is freed only by the collector: 3,757 connections were in memory
+        # under attack, where some 550 were open.
         self.app_state = {}
         self.scope = None  # type: ignore[assignment] # as uvicorn begins with it
         self.cycle = None  # type: ignore[assignment] # as uvicorn begins with it
@@ -268,7 +270,11 @@ def know(scope: Scope, *, user: bool) -> None:
 
 
 def narrow(scope: Scope) -> None:
-    """This answer is a stream. Let little wait in the kernel: what is not taken shall be noticed, and the latest state replaces what waits with us."""
+    """This answer is a stream.
+
+    Let little wait in the kernel: what is not taken shall be noticed, and the latest state replaces
+    what waits with us.
+    """
     connection = connection_of(scope)
     if connection is not None:
         connection.endless = True

@@ -2,8 +2,12 @@
 
 host ──▶ preflight of another origin ──▶ announced size ──▶ who (below /v1) ──▶ how often ──▶ the whole body ──▶ a place ──▶ the client's own line, or that of large bodies ──▶ route
 
-What a connection may cost before this is said in connections.py. How often comes before a place: whoever asks too often is told so and takes nobody's place; and a body is read before a place is taken, so whoever drips it holds
-none. Health checks need no place. Every bound that clients share has a share for each of them (places.py). Written against ASGI itself: nothing here holds an answer back, so streams pass through. Everything below /v1 needs a caller unless it is in OPEN; a route cannot forget to ask.
+What a connection may cost before this is said in connections.py. How often comes before a place:
+whoever asks too often is told so and takes nobody's place; and a body is read before a place is
+taken, so whoever drips it holds none. Health checks need no place. Every bound that clients share
+has a share for each of them (places.py). Written against ASGI itself: nothing here holds an answer
+back, so streams pass through. Everything below /v1 needs a caller unless it is in OPEN; a route
+cannot forget to ask.
 """
 
 from __future__ import annotations
@@ -97,7 +101,11 @@ class Gate:
             await busy().response()(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """A stream takes no place here: it has bounds of its own. Nor does a read that waits stand in line: it holds no connection meanwhile, and has bounds too."""
+        """A stream takes no place here: it has bounds of its own.
+
+        Nor does a read that waits stand in line: it holds no connection meanwhile, and has bounds
+        too.
+        """
         length = _length(headers, self._settings.body_bytes_max)
         client, is_caller = await self._identify(scope, headers, length)
         if length:
@@ -110,7 +118,9 @@ class Gate:
             return
         with self._requests.take(client):
             if length >= _HEAVY_BYTES:
-                # One of each client at once, and a few of all strangers: those of many addresses would else have every connection to the database for as long as a thousand keys take.
+                # One of each client at once, and a few of all strangers: those of many addresses
+                # would else have every connection to the database for as long as a thousand keys
+                # take.
                 async with self._own_heavy.stand(client), self._heavy.stand(_company(scope)):
                     await self._app(scope, receive, send)
                 return
@@ -118,7 +128,10 @@ class Gate:
                 await self._app(scope, receive, send)
 
     async def _identify(self, scope: Scope, headers: Headers, length: int) -> tuple[str, bool]:
-        """The client, and whether it is a caller with a key or token. Whoever has to be none is known by the address."""
+        """The client, and whether it is a caller with a key or token.
+
+        Whoever has to be none is known by the address.
+        """
         path: str = scope["path"]
         address = scope["client"][0] if scope.get("client") else "unknown"
         where = network(address)
@@ -206,7 +219,10 @@ def _kind(path: str) -> Kind:
 
 
 def _length(headers: Headers, bytes_max: int) -> int:
-    """Of the body, as it is announced. A length that is not stated is refused: nobody could say what the request costs."""
+    """Of the body, as it is announced.
+
+    A length that is not stated is refused: nobody could say what the request costs.
+    """
     if "transfer-encoding" in headers:
         raise Problem(411, "State the length of the body: Content-Length.", word="length-required")
     length = headers.get("content-length", "0")

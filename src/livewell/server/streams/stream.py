@@ -6,8 +6,10 @@
                              ├──source over, rights gone, stopping──▶ bye, ended
                              └──nothing taken for push_send_seconds──▶ connection cut, ended
 
-A stream is one task and one pending set: its source gives the next bytes when the connection has taken the ones before, so a slow client is given the latest state and not a backlog. Data and beats have the
-same send timeout. Nothing is kept for a client that has gone: whoever comes back gets everything anew.
+A stream is one task and one pending set: its source gives the next bytes when the connection has
+taken the ones before, so a slow client is given the latest state and not a backlog. Data and beats
+have the same send timeout. Nothing is kept for a client that has gone: whoever comes back gets
+everything anew.
 """
 
 from __future__ import annotations
@@ -98,7 +100,11 @@ class Streams:
         return len(self._open)
 
     def admit(self, caller: Caller, name: str | None = None) -> None:
-        """Refuse one stream too many. A stream that takes the place of an older one is not one more, if that is the caller's own: what is said at the bound must not tell who else is here."""
+        """Refuse one stream too many.
+
+        A stream that takes the place of an older one is not one more, if that is the caller's own:
+        what is said at the bound must not tell who else is here.
+        """
         if self._stopping.is_set():
             raise busy("The server is stopping; connect again.")
         older = self._open.get(name) if name is not None else None
@@ -122,7 +128,9 @@ class Streams:
             )
 
     def start(self, caller: Caller, source: Source, scopes: Collection[str]) -> Stream:
-        """The answer that streams; an older stream of the same name is told to go. Asked again: others came while its source was made.
+        """The answer that streams; an older stream of the same name is told to go.
+
+        Asked again: others came while its source was made.
 
         scopes: what the route asked for. Who loses one of them while it is open is sent away.
         """
@@ -282,7 +290,10 @@ class Stream(StreamingResponse):
             await send({"type": "http.response.body", "body": body, "more_body": more})
 
     async def _check_rights(self) -> None:
-        """May they still see this? A database that does not answer is no reason to send anybody away."""
+        """May they still see this?
+
+        A database that does not answer is no reason to send anybody away.
+        """
         try:
             caller = await self._streams.auth.renew(self.caller)
         except LivewellError as error:
