@@ -15,7 +15,7 @@ from livewell.refresh.why import _WHY, _WORDS, WhyKey, _instant
 from tests.support.store_sql import KIND, QUEUE, StoreSession, ago, failed, result, value
 from tests.support.variants import variant
 
-FUNCTION = Path(livewell.__file__).parent / "refresh" / "sql" / "functions" / "why_key.sql"
+FUNCTION = Path(livewell.__file__).parent / "refresh" / "sql" / "functions" / "operate" / "why_key.sql"
 
 
 @pytest.fixture
