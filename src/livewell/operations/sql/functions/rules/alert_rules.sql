@@ -10,6 +10,7 @@ RETURNS TABLE (name text, level text, hysteresis interval, meaning text)
 LANGUAGE plpgsql
 STABLE
 SET search_path = ''
+SET lock_timeout = '100ms'    -- it runs functions that it does not know
 AS $$
 DECLARE
     v_list  text;
