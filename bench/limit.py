@@ -30,7 +30,8 @@ def _seconds(connection: psycopg.Connection[tuple[int, ...]]) -> float:
     started = time.perf_counter()
     while True:
         rows = connection.execute(
-            "SELECT id, fence, payload FROM livewell.exchange_jobs(%s, %s::bigint[], %s::bigint[], NULL, '{bench}', %s, false)",
+            "SELECT id, fence, payload FROM livewell.exchange_jobs(%s, %s::bigint[], %s::bigint[], NULL, "
+            "'{bench}', %s, false)",
             (row[0], ids, fences, _BATCH),
         ).fetchall()
         ids, fences = [claimed[0] for claimed in rows], [claimed[1] for claimed in rows]

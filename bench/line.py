@@ -46,7 +46,10 @@ class Lab:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Somebody who runs in every pair, or only in the first one: a figure to look at, not one to be judged by."""
+    """Somebody who runs in every pair, or only in the first one.
+
+    A figure to look at, not one to be judged by.
+    """
 
     name: str
     measure: Callable[[], Figures]

@@ -24,7 +24,10 @@ _GROUP_LIMIT = 1
 
 
 def make_app(dsn: str, stage: Stage, options: dict[str, Any]) -> tuple[Livewell, Task[Any, Any]]:
-    """The app of the comparison: a task that does nothing, or sleeps, or notes when it was started."""
+    """The app of the comparison.
+
+    A task that does nothing, or sleeps, or notes when it was started.
+    """
     app = Livewell(Settings(database_url=SecretStr(dsn)))
     if options.get("group"):
         policy: dict[str, Any] = {

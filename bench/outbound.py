@@ -1,7 +1,10 @@
-"""Outbound.get beside bare aiohttp, in one run: `python -m bench.outbound [--pairs 5] [--calls 3000]`.
+"""Outbound.get beside bare aiohttp, in one run.
 
-The server is a few lines in a process of its own that answers 600 bytes at once; twenty calls are under way. Prints one JSON line with
-calls per second of CPU time (medians) and the ratio of each pair.
+`python -m bench.outbound [--pairs 5] [--calls 3000]`.
+
+The server is a few lines in a process of its own that answers 600 bytes at once; twenty calls are
+under way. Prints one JSON line with calls per second of CPU time (medians) and the ratio of each
+pair.
 """
 
 import argparse

@@ -174,7 +174,8 @@ def main() -> int:
     parser.add_argument(
         "--loads",
         default="0.5,1,2",
-        help="needed calls, as shares of those allowed; batch: the keys of 0.5 by calls of fifty; demo: the demo as it is",
+        help="needed calls, as shares of those allowed; batch: the keys of 0.5 by calls of fifty; demo: the "
+        "demo as it is",
     )
     parser.add_argument("--warm", type=float, default=60, metavar="SECONDS")
     parser.add_argument("--seconds", type=float, default=120, metavar="SECONDS")
@@ -191,7 +192,8 @@ def main() -> int:
                 print(json.dumps({**told, "ratio": one.ratio, "good": one.good}), flush=True)
             else:
                 print(
-                    f"{one.load:>5} x  {one.what:15} foreseen {one.foreseen:12,.2f}   seen {one.seen:12,.2f}   ratio {one.ratio:.3f}",
+                    f"{one.load:>5} x  {one.what:15} foreseen {one.foreseen:12,.2f}   seen {one.seen:12,.2f}   "
+                    f"ratio {one.ratio:.3f}",
                     flush=True,
                 )
     return 0 if all(one.good for one in figures) else 1

@@ -1,4 +1,7 @@
-"""Run lines in alternating pairs: in every second pair the contenders come in the opposite order, so that what drifts hits both."""
+"""Run lines in alternating pairs.
+
+In every second pair the contenders come in the opposite order, so that what drifts hits both.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ Measured = dict[str, list[Figures]]  # by contender, in the order of the pairs
 
 
 def run(lab: L, lines: Sequence[Line[L]], pairs: int) -> tuple[dict[str, Measured], dict[str, str]]:
-    """Measure them all, by line; a line in which a process failed has its reason in the second answer, and the others go on."""
+    """Measure them all, by line.
+
+    A line in which a process failed has its reason in the second answer, and the others go on.
+    """
     plans = [(line, list(line.contenders(lab))) for line in lines]
     progress = Progress(lab, sum(len(_turn(contenders, pair)) for _, contenders in plans for pair in range(pairs)))
     measured: dict[str, Measured] = {}

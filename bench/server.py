@@ -56,7 +56,8 @@ class Database:
         """WAL of the whole server, for nothing else runs; statements of this database."""
         with psycopg.connect(self.admin, autocommit=True) as connection:
             row = connection.execute(
-                "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint, (SELECT coalesce(sum(s.calls), 0)::bigint FROM pg_stat_statements s"
+                "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint, (SELECT coalesce(sum(s.calls), "
+                "0)::bigint FROM pg_stat_statements s"
                 " JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = %s AND s.query NOT LIKE %s)",
                 (self.name, _FOREIGN_KEY_CHECK),
             ).fetchone()
@@ -85,7 +86,10 @@ class Server:
             scratch.drop(self.dsn, name)
 
     def template(self, title: str, make: Callable[[str], None]) -> str:
-        """The name of a database to copy; made by this function, given its address, when it is asked for first."""
+        """The name of a database to copy.
+
+        Made by this function, given its address, when it is asked for first.
+        """
         if title not in self._templates:
             name = f"template_{secrets.token_hex(4)}"
             address = scratch.create(self.dsn, name)

@@ -60,7 +60,10 @@ class Stage:
 
 
 def perform(verbs: dict[str, Verb]) -> None:
-    """The whole of a child program: `python -m bench.peers.x VERB OPTIONS`; the database is in BENCH_DSN, for arguments can be read by everybody."""
+    """The whole of a child program: `python -m bench.peers.x VERB OPTIONS`.
+
+    The database is in BENCH_DSN, for arguments can be read by everybody.
+    """
     verb, dsn, options = sys.argv[1], os.environ["BENCH_DSN"], json.loads(sys.argv[2])
     _say({"answer": uvloop.run(_call(verbs[verb], dsn, options))})
 

@@ -1,4 +1,7 @@
-"""A system that can be measured: how its child program is started, and whether it has a worker of its own."""
+"""A system that can be measured.
+
+How its child program is started, and whether it has a worker of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Its program knows the verbs install, fill, one, and (with a worker) work and send; see bench/stage.py."""
+    """Its program knows the verbs install, fill, one, and (with a worker) work and send.
+
+    See bench/stage.py.
+    """
 
     name: str
     command: tuple[str, ...]

@@ -41,7 +41,10 @@ def recycler(livewell_server: str, livewell_template: str) -> Iterator[Recycler]
 
 @pytest.fixture
 def livewell_dsn(recycler: Recycler) -> Iterator[str]:
-    """A migrated database of this test's own: the plugin's fixture copies one, here it is cleaned and handed on."""
+    """A migrated database of this test's own.
+
+    The plugin's fixture copies one, here it is cleaned and handed on.
+    """
     yield recycler.take()
     recycler.give_back()
 

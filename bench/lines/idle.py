@@ -1,6 +1,9 @@
-"""An idle worker, and a job now and then from another process: from the moment its enqueuer knows that it is committed to the start of the handler.
+"""An idle worker, and a job now and then from another process.
 
-Gaps are longer than the nudge interval (20 ms): every job finds everybody idle. Both processes read the same machine's clock.
+From the moment its enqueuer knows that it is committed to the start of the handler.
+
+Gaps are longer than the nudge interval (20 ms): every job finds everybody idle. Both processes read
+the same machine's clock.
 """
 
 from __future__ import annotations

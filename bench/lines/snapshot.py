@@ -1,8 +1,11 @@
-"""An old snapshot is held for a minute under load; then the same drain as before it, by the same worker process.
+"""An old snapshot is held for a minute under load.
+
+Then the same drain as before it, by the same worker process.
 
     drain 20,000 ──▶ somebody opens a snapshot ──▶ jobs come and go for 60 s ──▶ drain 20,000 again, the snapshot still held
 
-The queue is paused while it is filled, so that both drains start with everything waiting. From the first claim to the last finish, by the database's clock.
+The queue is paused while it is filled, so that both drains start with everything waiting. From the
+first claim to the last finish, by the database's clock.
 """
 
 from __future__ import annotations
@@ -96,8 +99,10 @@ def _load(feeder: Connection, worker: Crew, seconds: float) -> float:
 def _feed(feeder: Connection, jobs: int) -> None:
     """One statement, with ids from reserved blocks as a client has them."""
     feeder.execute(
-        "SELECT livewell.enqueue_jobs(jsonb_agg(jsonb_build_object('id', id, 'queue', 'bench', 'kind', 'noop', 'payload', %s::jsonb)))"
-        " FROM (SELECT block + n FROM livewell.reserve_job_ids(%s) AS block, generate_series(0, 63) AS n LIMIT %s) AS reserved (id)",
+        "SELECT livewell.enqueue_jobs(jsonb_agg(jsonb_build_object('id', id, 'queue', 'bench', 'kind', 'noop', "
+        "'payload', %s::jsonb)))"
+        " FROM (SELECT block + n FROM livewell.reserve_job_ids(%s) AS block, generate_series(0, 63) AS n LIMIT "
+        "%s) AS reserved (id)",
         (json.dumps(PAYLOAD), -(-jobs // 64), jobs),
     )
 

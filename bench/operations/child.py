@@ -1,4 +1,8 @@
-"""The program of every measured process: a worker with one schedule, whose handler writes down each slot. A child program, see bench/stage.py."""
+"""The program of every measured process.
+
+A worker with one schedule, whose handler writes down each slot. A child program, see
+bench/stage.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The lines about schedules: how long after its slot a run begins, and what a frozen scheduler costs."""
+"""The lines about schedules.
+
+How long after its slot a run begins, and what a frozen scheduler costs.
+"""
 
 from __future__ import annotations
 

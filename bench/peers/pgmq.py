@@ -1,4 +1,7 @@
-"""pgmq: its SQL (from the PyPI package of that name) in a bare loop, for it has no worker: read 1000, delete them, two connections. A child program, see bench/stage.py."""
+"""pgmq: its SQL (from the PyPI package of that name) in a bare loop, for it has no worker.
+
+Read 1000, delete them, two connections. A child program, see bench/stage.py.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,11 @@ _POOL = 4
 
 @asynccontextmanager
 async def _queries(dsn: str) -> AsyncIterator[Any]:
-    """One connection, without a pool: that resets a connection after every use, which costs an enqueuer a round trip and four statements."""
+    """One connection, without a pool.
+
+    That resets a connection after every use, which costs an enqueuer a round trip and four
+    statements.
+    """
     connection = await asyncpg.connect(dsn)
     yield Queries(AsyncpgDriver(connection))
     await connection.close()

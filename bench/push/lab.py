@@ -1,7 +1,10 @@
-"""What the lines of the push benchmark share: a database with sessions that are subscribed, and a server that streams to them.
+"""What the lines of the push benchmark share.
 
-The server is `livewell serve` as users run it but for its request limits (all clients come from one address), in a process of its own; the clients are another one. Values are stored by the clients' process, by SQL,
-and each holds the moment it was stored: all stamps are of one clock.
+A database with sessions that are subscribed, and a server that streams to them.
+
+The server is `livewell serve` as users run it but for its request limits (all clients come from one
+address), in a process of its own; the clients are another one. Values are stored by the clients'
+process, by SQL, and each holds the moment it was stored: all stamps are of one clock.
 """
 
 from __future__ import annotations

@@ -79,7 +79,10 @@ async def work(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 async def watch(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Begin to watch a key that nobody knows, now and then; when it was asked for, when the subscription was answered, and when the value was seen."""
+    """Begin to watch a key that nobody knows, now and then.
+
+    When it was asked for, when the subscription was answered, and when the value was seen.
+    """
     subscribed: list[float] = []
     asked_of = Subscriptions.subscribe
 
@@ -106,7 +109,10 @@ async def watch(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 async def bare(_: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Fetch and parse, and nothing else: as many at once as a worker has slots, so many keys in a call."""
+    """Fetch and parse, and nothing else.
+
+    As many at once as a worker has slots, so many keys in a call.
+    """
     keys, together = symbols(options["symbols"]), options["together"]  # 20,000 do not fit into an argument
     left = iter([keys[start : start + together] for start in range(0, len(keys), together)])
     path, name = ("batch-quote", "symbols") if together > 1 else ("quote", "symbol")

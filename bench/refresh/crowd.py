@@ -55,7 +55,10 @@ _TABLES = ("livewell.viewer_session", "livewell.viewer", "livewell.subscription"
 
 
 def fill(dsn: str, symbols: Sequence[str], *, sessions: int, keys: int, ledger_times: int = 1) -> None:
-    """Sessions that look at three keys each, the first of them the popular one; one key in a hundred is stale."""
+    """Sessions that look at three keys each, the first of them the popular one.
+
+    One key in a hundred is stale.
+    """
     values = {
         "symbols": list(symbols),
         "sessions": sessions,
@@ -100,15 +103,20 @@ def watch_all(dsn: str, symbols: Sequence[str], data_type: str) -> None:
     values = {"symbols": list(symbols), "type": data_type, "upstream": UPSTREAM}
     with psycopg.connect(dsn, autocommit=True) as connection:
         for statement in (
-            "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT md5('s' || n)::uuid, livewell.now() + interval '6 hours', livewell.now(), 'u' || n FROM generate_series(0, 999) AS n",
+            (
+                "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT md5('s' || n)::uuid, "
+                "livewell.now() + interval '6 hours', livewell.now(), 'u' || n FROM generate_series(0, 999) AS n"
+            ),
             (
                 "INSERT INTO livewell.subscription (session_id, data_type, key, user_id)"
                 " SELECT md5('s' || (i + place * 333) %% 1000)::uuid, %(type)s, key, 'u' || (i + place * 333) %% 1000"
-                " FROM unnest(%(symbols)s::text[]) WITH ORDINALITY AS s (key, i) CROSS JOIN LATERAL generate_series(0, i %% 3) AS place"
+                " FROM unnest(%(symbols)s::text[]) WITH ORDINALITY AS s (key, i) CROSS JOIN LATERAL "
+                "generate_series(0, i %% 3) AS place"
             ),
             (
                 "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at, wanted_at)"
-                " SELECT %(type)s, key, %(upstream)s, livewell.now(), livewell.now(), livewell.now() FROM unnest(%(symbols)s::text[]) AS key"
+                " SELECT %(type)s, key, %(upstream)s, livewell.now(), livewell.now(), livewell.now() FROM "
+                "unnest(%(symbols)s::text[]) AS key"
             ),
         ):
             connection.execute(statement, values)

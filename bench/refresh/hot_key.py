@@ -164,7 +164,8 @@ def _counted(database: Database, key: str) -> tuple[int, int]:
     with psycopg.connect(database.dsn) as connection:
         stored, watched = _row(
             connection,
-            "SELECT (SELECT coalesce(sum(n), 0) FROM livewell.refresh_count WHERE outcome IN ('stored', 'unchanged', 'corrected'))::integer,"
+            "SELECT (SELECT coalesce(sum(n), 0) FROM livewell.refresh_count WHERE outcome IN ('stored', "
+            "'unchanged', 'corrected'))::integer,"
             " (SELECT count(*) FROM livewell.subscription WHERE data_type = %s AND key = %s)::integer",
             (_TYPE, key),
         )

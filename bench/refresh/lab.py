@@ -1,7 +1,10 @@
-"""What the lines of the refresh benchmark share: a database with types, the simulated upstream, and who watches what.
+"""What the lines of the refresh benchmark share.
 
-Types are the shipped quote, with another time to live and the rule `age`: by the rule of the shipped one nothing is stale while the exchange is closed, and a benchmark would
-measure the time of day. One call is for one key, unless a line wants the shipped batch endpoint, which takes fifty.
+A database with types, the simulated upstream, and who watches what.
+
+Types are the shipped quote, with another time to live and the rule `age`: by the rule of the
+shipped one nothing is stale while the exchange is closed, and a benchmark would measure the time of
+day. One call is for one key, unless a line wants the shipped batch endpoint, which takes fifty.
 """
 
 from __future__ import annotations

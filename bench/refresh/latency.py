@@ -1,6 +1,9 @@
-"""From the call of app.watch, for a key that nobody knows, to its value seen there: watcher, worker, simulator and Postgres are processes of their own, and idle before each sample.
+"""From the call of app.watch, for a key that nobody knows, to its value seen there.
 
-The stages are told apart by stamps that all are of this machine's clock: the watcher's own, the job's row, the simulator's log.
+Watcher, worker, simulator and Postgres are processes of their own, and idle before each sample.
+
+The stages are told apart by stamps that all are of this machine's clock: the watcher's own, the
+job's row, the simulator's log.
 """
 
 from __future__ import annotations
@@ -55,7 +58,10 @@ def _received(log: Path) -> dict[str, float]:
 
 
 def _stages(sample: dict[str, Any], job: tuple[Any, ...], received: dict[str, float]) -> list[float]:
-    """Milliseconds from each stamp to the next; one after the other, so the jobs are in the order of the samples."""
+    """Milliseconds from each stamp to the next.
+
+    One after the other, so the jobs are in the order of the samples.
+    """
     stamps = [sample["asked"], sample["subscribed"], job[0], job[1], received[sample["key"]], job[2], sample["seen"]]
     return [1000 * (after - before) for before, after in itertools.pairwise(stamps)]
 

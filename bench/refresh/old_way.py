@@ -1,7 +1,11 @@
-"""The due check of the design that Livewell replaces, on the same data: one symbol after the other, and for each symbol one type after the other.
+"""The due check of the design that Livewell replaces, on the same data.
 
-Its tables are made from ours: subscribers as one row per user and symbol with the list of types, a data table for each type with the time of its last fetch, and a queue that is looked
-into before anything is put there. For every pair it looks the type up, writes a statement for its table, and runs that in a block of its own, so that one that fails does not end the walk.
+One symbol after the other, and for each symbol one type after the other.
+
+Its tables are made from ours: subscribers as one row per user and symbol with the list of types, a
+data table for each type with the time of its last fetch, and a queue that is looked into before
+anything is put there. For every pair it looks the type up, writes a statement for its table, and
+runs that in a block of its own, so that one that fails does not end the walk.
 """
 
 from __future__ import annotations

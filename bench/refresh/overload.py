@@ -1,6 +1,10 @@
-"""More is due than the limit allows; three worker processes, and the one that does the due check is killed half-way. Counted in the simulator's own log.
+"""More is due than the limit allows.
 
-The limits are those of the shipped upstream, 300 calls a minute; a key lives a minute, so 10,000 watched ones want 33 times as much. Use is all calls from the first one on, of what the limit allows
+Three worker processes, and the one that does the due check is killed half-way. Counted in the
+simulator's own log.
+
+The limits are those of the shipped upstream, 300 calls a minute; a key lives a minute, so 10,000
+watched ones want 33 times as much. Use is all calls from the first one on, of what the limit allows
 in that time; the start and the death are in it. Measured once, for it takes five minutes.
 """
 

@@ -1,9 +1,13 @@
-"""Refreshes a second without a limit, one worker process; beside a bare loop that fetches and parses the same from a simulator, and stores nothing.
+"""Refreshes a second without a limit, one worker process.
 
-pace: the shipped quote, whose batch endpoint gives fifty keys in a call. pace-single: one call for each key; what a call costs on both sides of the wire is most of that.
+Beside a bare loop that fetches and parses the same from a simulator, and stores nothing.
 
-Timed from the first job that the due check made to the last one that was stored. Where the time goes: what handlers wait for (twenty run at once), what each SQL function takes in the server, and the CPU
-time of worker and simulator, all for one refresh.
+pace: the shipped quote, whose batch endpoint gives fifty keys in a call. pace-single: one call for
+each key; what a call costs on both sides of the wire is most of that.
+
+Timed from the first job that the due check made to the last one that was stored. Where the time
+goes: what handlers wait for (twenty run at once), what each SQL function takes in the server, and
+the CPU time of worker and simulator, all for one refresh.
 """
 
 from __future__ import annotations

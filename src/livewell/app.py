@@ -91,7 +91,7 @@ class Livewell:
             self._given = Settings.load(**self._flags)
         return self._given
 
-    # -- declaring ---------------------------------------------------------------------------------------------------
+    # -- declaring --------------------------------------------------------------------------------
 
     def queue(
         self,
@@ -115,13 +115,21 @@ class Livewell:
         self._declarations.queue(name, policy)
 
     def limiter(self, name: str, **limits: Unpack[LimitOptions]) -> Limiter:
-        """State the limits of an outside resource, for the queues that name it: `app.limiter("fmp", rate="300/min", budget="20GB/30d")`.
+        """State the limits of an outside resource, for the queues that name it.
 
-        rate: calls in any such window, as the receiver counts them; burst (10) of them may go at once, and reserve (0.1) is the share that only lane 0 may use. permit: how long
-        after its claim was sent a call may still be made (a sixtieth of the window, 0.25 to 1 s). deadline (30 s): how long after that a call without an answer may still reach the
-        upstream, at least the longest timeout of the calls; so long it counts. budget: bytes, calls or tokens, rolling ("20GB/30d") or by the day ("5000 calls/day", budget_resets="17:00 America/New_York");
-        everything stops at budget_stop (0.95) of it, lane 1 at budget_background_stop (0.8); estimate (1) is what a call of an unknown kind is taken to use. concurrency: calls at once; per_key: jobs at once
-        with one group key. Rate, budget and breaker are kept for each of the credentials. silence_max ("15m"): a longer Retry-After is not believed, and after so long one call asks again.
+        `app.limiter("fmp", rate="300/min", budget="20GB/30d")`.
+
+        rate: calls in any such window, as the receiver counts them; burst (10) of them may go at
+        once, and reserve (0.1) is the share that only lane 0 may use. permit: how long after its
+        claim was sent a call may still be made (a sixtieth of the window, 0.25 to 1 s). deadline
+        (30 s): how long after that a call without an answer may still reach the upstream, at least
+        the longest timeout of the calls; so long it counts. budget: bytes, calls or tokens, rolling
+        ("20GB/30d") or by the day ("5000 calls/day", budget_resets="17:00 America/New_York");
+        everything stops at budget_stop (0.95) of it, lane 1 at budget_background_stop (0.8);
+        estimate (1) is what a call of an unknown kind is taken to use. concurrency: calls at once;
+        per_key: jobs at once with one group key. Rate, budget and breaker are kept for each of the
+        credentials. silence_max ("15m"): a longer Retry-After is not believed, and after so long
+        one call asks again.
         """
         self._declarations.check_limiter(name)
         return self._declarations.limiter(Limiter(name, read_limits(name, **limits), self._call, self._walls))
@@ -162,10 +170,14 @@ class Livewell:
         timeout: Duration = 3600,
         name: str | None = None,
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """Run a function by the clock, in one worker of all at a time: `@app.schedule("0 2 * * *", zone="Europe/Paris")`, `every="5m"`, or `at=` an instant.
+        """Run a function by the clock, in one worker of all at a time.
 
-        missed: what becomes of slots that nobody could run: none of them (skip), the latest (once), or each of the latest hundred, late (all). The function is async or plain, may have a
-        parameter `run` that says which slot it is, and may return how many rows it touched. After timeout it is cancelled and has failed.
+        `@app.schedule("0 2 * * *", zone="Europe/Paris")`, `every="5m"`, or `at=` an instant.
+
+        missed: what becomes of slots that nobody could run: none of them (skip), the latest (once),
+        or each of the latest hundred, late (all). The function is async or plain, may have a
+        parameter `run` that says which slot it is, and may return how many rows it touched. After
+        timeout it is cancelled and has failed.
         """
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -177,11 +189,14 @@ class Livewell:
         return decorate
 
     def transform(self, name: str) -> Callable[[Transform], Transform]:
-        """Register what an odd type's file names as its transform: a function of the parsed answer and the keys that gives the list of rows."""
+        """Register what an odd type's file names as its transform.
+
+        A function of the parsed answer and the keys that gives the list of rows.
+        """
 
         return self._transforms.register(name)
 
-    # -- opening -----------------------------------------------------------------------------------------------------
+    # -- opening ----------------------------------------------------------------------------------
 
     async def open(self, *, settings: Settings | None = None, apply_migrations: bool = False) -> Self:
         """Connect; check that the schema fits, or bring it up to date if asked to.
@@ -254,13 +269,19 @@ class Livewell:
 
     @property
     def sync(self) -> Sync:
-        """The same for blocking code: `with app.sync:`, `app.sync.enqueue(task, …)`; see docs/howto/blocking_code.md."""
+        """The same for blocking code: `with app.sync:`, `app.sync.enqueue(task, …)`.
+
+        See docs/howto/blocking_code.md.
+        """
         return self._sync
 
     if not TYPE_CHECKING:  # or a mistyped name would be no error to a type checker
 
         def __getattr__(self, name: str) -> Any:
-            """What a capability offers under this name: made at its first use, kept until close()."""
+            """What a capability offers under this name.
+
+            Made at its first use, kept until close().
+            """
             if name.startswith("_") or name not in self._makers:
                 raise AttributeError(f"Livewell has no attribute {name!r}, and no capability offers it")
             self._is_open()
@@ -268,7 +289,7 @@ class Livewell:
                 self._offers[name] = self._makers[name](self)
             return self._offers[name]
 
-    # -- using -------------------------------------------------------------------------------------------------------
+    # -- using ------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -312,7 +333,10 @@ class Livewell:
         return await self._is_open().enqueuer.reserve(n)
 
     def follow(self, job_id: int, *, every: float = 0.5) -> AsyncIterator[dict[str, Any]]:
-        """The job's record whenever its state, progress or note has changed, until it has ended: `async for record in app.follow(id)`."""
+        """The job's record whenever its state, progress or note has changed, until it has ended.
+
+        `async for record in app.follow(id)`.
+        """
         return self.admin.follow(job_id, every=every)
 
     async def get(
@@ -338,13 +362,16 @@ class Livewell:
         *,
         user: str | None = None,
     ) -> AsyncGenerator[Reading, None]:
-        """First the current state of each key, then every change: `async for reading in app.watch("quote", ["AAPL", "MSFT"]): …`.
+        """First the current state of each key, then every change.
 
-        While it is followed it is a viewer, and what it watches is kept fresh. Only the latest state of a key is given, never a backlog.
+        `async for reading in app.watch("quote", ["AAPL", "MSFT"]): …`.
+
+        While it is followed it is a viewer, and what it watches is kept fresh. Only the latest
+        state of a key is given, never a backlog.
         """
         return self.reads.watch(type, keys, user=user)
 
-    # -- working -----------------------------------------------------------------------------------------------------
+    # -- working ----------------------------------------------------------------------------------
 
     def worker(
         self,

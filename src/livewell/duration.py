@@ -1,4 +1,7 @@
-"""Durations as people write them: 30, 1.5, "30s", "5m", "2h", "1d", "250ms", or a timedelta. Pure."""
+"""Durations as people write them.
+
+30, 1.5, "30s", "5m", "2h", "1d", "250ms", or a timedelta. Pure.
+"""
 
 from __future__ import annotations
 

@@ -28,14 +28,20 @@ class DatabaseError(LivewellError):
 
 
 class DatabaseUnavailable(DatabaseError):
-    """The database did not answer, or not within the deadline; the outcome of a write may be unknown.
+    """The database did not answer, or not within the deadline.
 
-    An enqueue has then been tried several times. Repeating it is safe with an id (app.reserve_ids) or a unique key.
+    The outcome of a write may be unknown.
+
+    An enqueue has then been tried several times. Repeating it is safe with an id (app.reserve_ids)
+    or a unique key.
     """
 
 
 class DatabaseConflict(DatabaseError):
-    """Postgres ended the transaction for a deadlock or a serialisation failure (40P01, 40001): nobody's fault, run it again."""
+    """Postgres ended the transaction for a deadlock or a serialisation failure (40P01, 40001).
+
+    Nobody's fault, run it again.
+    """
 
 
 class ReplicaRefused(DatabaseUnavailable):
@@ -131,15 +137,24 @@ class JobNotFound(LivewellError):
 
 
 class OwnershipLost(LivewellError):
-    """Somebody else owns this job by now; the transaction that would have finished it was rolled back."""
+    """Somebody else owns this job by now.
+
+    The transaction that would have finished it was rolled back.
+    """
 
 
 class InvalidDefinition(ConfigurationError):
-    """A type file, an upstream file or a row of the registry is wrong: the message names the file, the place, the value and what is allowed."""
+    """A type file, an upstream file or a row of the registry is wrong.
+
+    The message names the file, the place, the value and what is allowed.
+    """
 
 
 class ChangeRefused(LivewellError):
-    """A type file asks for more than an addition to its table; `statements` is the SQL a person would have to run."""
+    """A type file asks for more than an addition to its table.
+
+    `statements` is the SQL a person would have to run.
+    """
 
     def __init__(self, message: str, *, statements: tuple[str, ...] = ()) -> None:
         super().__init__(message)

@@ -11,7 +11,10 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 def host_name(text: str) -> str:
-    """One exact host, lower case, IPv6 in brackets; raises ValueError for a port, a scheme, a * or a number like 0x7f.1."""
+    """One exact host, lower case, IPv6 in brackets.
+
+    Raises ValueError for a port, a scheme, a * or a number like 0x7f.1.
+    """
     name = text.strip().lower()
     if ":" in name:
         return f"[{ip_address(name.removeprefix('[').removesuffix(']'))}]"

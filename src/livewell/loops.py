@@ -57,7 +57,10 @@ class Waker:
 
 
 class WarningBuffer:
-    """Warnings of one loop until the database takes them: each kind once, with its newest sample."""
+    """Warnings of one loop until the database takes them.
+
+    Each kind once, with its newest sample.
+    """
 
     def __init__(self, call: Callable[[str, Sequence[Any]], Awaitable[object]]) -> None:
         self._call = call
@@ -87,7 +90,10 @@ def jittered(seconds: float, low: float = 0.5, high: float = 1.0) -> float:
 
 
 def backoff_seconds(failures: int) -> float:
-    """The pause after so many failures in a row: 50 ms, doubled each time up to 5 s, with jitter."""
+    """The pause after so many failures in a row.
+
+    50 ms, doubled each time up to 5 s, with jitter.
+    """
     doubled: float = _BACKOFF_SECONDS * 2 ** min(failures, _DOUBLINGS_MAX)
     return jittered(min(_BACKOFF_SECONDS_MAX, doubled))
 

@@ -77,7 +77,10 @@ class Cancelled(StrEnum):
 
 
 class Enqueued(NamedTuple):
-    """The answer to one enqueue; id is the job that stands for it: itself, the one it was merged into, or the one that is held."""
+    """The answer to one enqueue.
+
+    Id is the job that stands for it: itself, the one it was merged into, or the one that is held.
+    """
 
     answer: Answer
     id: int
@@ -107,7 +110,10 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """What came with a job of a limited queue: which call it belongs to, under which credential, and until when the call may be made."""
+    """What came with a job of a limited queue.
+
+    Which call it belongs to, under which credential, and until when the call may be made.
+    """
 
     call: int  # the fence of the call's first job; jobs with the same number are one call
     call_key: str | None
@@ -159,7 +165,9 @@ Outcome = Succeeded | Failed | Refused | Released | Stopped
 
 @dataclass(frozen=True, slots=True)
 class FinishedElsewhere:
-    """The job's end is committed already, in its own transaction or with what it stored: nothing is left to write.
+    """The job's end is committed already, in its own transaction or with what it stored.
+
+    Nothing is left to write.
 
     outcome says how the run went, for counters and the log.
     """
@@ -172,7 +180,10 @@ RunEnd = Outcome | FinishedElsewhere | None
 
 
 class Retry(Exception):
-    """Raise in a handler to be run again later: raise Retry("503", after="30s", blame=Blame.UPSTREAM). Counts as an attempt."""
+    """Raise in a handler to be run again later.
+
+    Raise Retry("503", after="30s", blame=Blame.UPSTREAM). Counts as an attempt.
+    """
 
     def __init__(
         self, reason: str = "asked to be retried", *, after: Duration | None = None, blame: Blame = Blame.OURS
@@ -183,7 +194,10 @@ class Retry(Exception):
 
 
 class Release(Exception):
-    """Raise in a handler to hand the job back through no fault of its own: not an attempt, tried again after a while."""
+    """Raise in a handler to hand the job back through no fault of its own.
+
+    Not an attempt, tried again after a while.
+    """
 
     def __init__(self, reason: str, *, after: Duration = 0) -> None:
         super().__init__(reason)

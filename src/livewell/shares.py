@@ -1,9 +1,12 @@
-"""What one client may have of something bounded: streams, keys that are followed, reads that wait (X10).
+"""What one client may have of something bounded.
+
+Streams, keys that are followed, reads that wait (X10).
 
     places  ├──────── one client may have its whole share ────────┼── less, as fewer are free ──┼─ not for strangers ─┤
 
-Whoever comes next may have as many as anybody who takes all they can get, and what somebody has already is never taken away. Strangers (anonymous clients of public keys) never take the last tenth: an
-attacker has as many addresses as it likes, a login it does not have.
+Whoever comes next may have as many as anybody who takes all they can get, and what somebody has
+already is never taken away. Strangers (anonymous clients of public keys) never take the last tenth:
+an attacker has as many addresses as it likes, a login it does not have.
 """
 
 from __future__ import annotations
@@ -21,7 +24,10 @@ class Client(NamedTuple):
 
 
 def share(most: int, used: int, places: int, *, stranger: bool = False) -> int:
-    """How many of the places one client may have, when so many are used by all: `most`, while half of them are free."""
+    """How many of the places one client may have, when so many are used by all.
+
+    `most`, while half of them are free.
+    """
     open_places = places - max(1, places // _KEPT) if stranger and places > 1 else places
     free = open_places - used
     if free <= 0:

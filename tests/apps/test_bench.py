@@ -1,6 +1,9 @@
-"""The comparison runs from end to end, on tiny numbers: nothing here looks at how fast anything was.
+"""The comparison runs from end to end, on tiny numbers.
 
-Each line starts servers and processes of its own, so `make test` runs some of them, and `make faults` all.
+Nothing here looks at how fast anything was.
+
+Each line starts servers and processes of its own, so `make test` runs some of them, and `make
+faults` all.
 """
 
 from __future__ import annotations
@@ -85,7 +88,10 @@ def test_the_comparison_runs(lines: tuple[str, ...]) -> None:
 
 @pytest.mark.campaign
 def test_the_refresh_engine_is_measured() -> None:
-    """One pair of every kind of line: what the simulator's log, the old way's queue and the stages say is there."""
+    """One pair of every kind of line.
+
+    What the simulator's log, the old way's queue and the stages say is there.
+    """
     lines = ("latency", "due", "overload", "pace", "hot-key")
 
     document = refresh.run(pairs=1, say=lambda _: None, lines=lines, sizes=_TINY_REFRESH)
@@ -132,7 +138,10 @@ def test_some_of_streams_is_measured() -> None:
 
 @pytest.mark.campaign
 def test_streams_are_measured() -> None:
-    """Every line, with a few streams: what is stored is what clients end with, and whoever never reads is gone."""
+    """Every line, with a few streams.
+
+    What is stored is what clients end with, and whoever never reads is gone.
+    """
     sizes = PushSizes(
         samples=3, streams=6, stream_keys=5, keys=1500, fan_out_seconds=2, silent=2, silent_keys=1500, silent_seconds=13
     )
@@ -148,7 +157,10 @@ def test_streams_are_measured() -> None:
 
 
 def test_schedules_are_measured() -> None:
-    """Both lines, with a few slots: none is missing and none comes twice, also when one scheduler is frozen."""
+    """Both lines, with a few slots.
+
+    None is missing and none comes twice, also when one scheduler is frozen.
+    """
     lines = ("jitter", "frozen")
     document = operations.run(
         pairs=1, say=lambda _: None, lines=lines, sizes=OperationsSizes(jitter_slots=4, frozen_slots=10)

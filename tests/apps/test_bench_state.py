@@ -1,4 +1,7 @@
-"""The line of the benchmark about the system state runs, on tiny numbers: nothing here looks at how fast it was."""
+"""The line of the benchmark about the system state runs, on tiny numbers.
+
+Nothing here looks at how fast it was.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The command line as people meet it: what it prints, what it exits with, and what it says when something is wrong.
+"""The command line as people meet it.
+
+What it prints, what it exits with, and what it says when something is wrong.
 
 Looking and mending run in this process; workers are real ones.
 """

@@ -13,9 +13,15 @@ from click.testing import CliRunner, Result
 from livewell.cli import cli
 
 FIRED = [
-    "SELECT livewell.observe_alerts('queue_deep', 'P1', '10 minutes', ARRAY['mail'], ARRAY['queue mail: more than 1,000 jobs wait'])",
+    (
+        "SELECT livewell.observe_alerts('queue_deep', 'P1', '10 minutes', ARRAY['mail'], ARRAY['queue mail: more "
+        "than 1,000 jobs wait'])"
+    ),
     """SELECT livewell.declare_channels('[{"name": "ops", "kind": "discord", "source": "env:OPS", "level": "P2", "repeats": false}]', 100)""",
-    "SELECT livewell.settle_attempt(a.attempt_id, 'refused', 410, 'the receiver is gone', false, NULL, true) FROM livewell.begin_attempt('ops', 30) a",
+    (
+        "SELECT livewell.settle_attempt(a.attempt_id, 'refused', 410, 'the receiver is gone', false, NULL, true) "
+        "FROM livewell.begin_attempt('ops', 30) a"
+    ),
 ]
 
 Run = Callable[..., Result]

@@ -109,7 +109,10 @@ def hostile(chance: random.Random) -> str:
 
 
 def poison(dsn: str, seed: int) -> int:
-    """Put hostile text into every text of every row that its checks allow; answers how many columns took it."""
+    """Put hostile text into every text of every row that its checks allow.
+
+    Answers how many columns took it.
+    """
     chance = random.Random(seed)
     taken = 0
     with psycopg.connect(dsn, autocommit=True) as admin:

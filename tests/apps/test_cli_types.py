@@ -53,7 +53,10 @@ def lines(result: Result) -> list[dict[str, object]]:
 
 
 def test_a_type_and_an_upstream_are_paused_and_resumed(applied: Run, livewell_dsn: str) -> None:
-    """Nothing more is demanded; a name that does not exist says so; resuming lets go of a type that was parked."""
+    """Nothing more is demanded; a name that does not exist says so.
+
+    Resuming lets go of a type that was parked.
+    """
     assert applied("types", "pause", "quote").output == "quote is not refreshed any more.\n"
     assert lines(applied("types", "list", "--json"))[0]["paused"] is True
     with RegistrySession(livewell_dsn) as session:
@@ -117,13 +120,17 @@ def test_a_bad_file_is_one_line_and_changes_nothing(applied: Run, tmp_path: Path
     )
     assert text.exit_code == 2
     assert text.stderr.startswith(
-        'livewell: types apply: quote.toml: column "price": the recorded sample has "price": "231.40" (text), but the column says numeric'
+        'livewell: types apply: quote.toml: column "price": the recorded sample has "price": "231.40" (text), '
+        "but the column says numeric"
     )
     assert lines(applied("types", "list", "--json"))[0]["ttl_seconds"] == 60
 
 
 def test_the_sessions_of_the_exchange_come_with_the_type(run: Run, tmp_path: Path, livewell_dsn: str) -> None:
-    """Without them a Friday close would be stale a minute later (seen before they were loaded); a calendar that nobody has is refused."""
+    """Without them a Friday close would be stale a minute later (seen before they were loaded).
+
+    A calendar that nobody has is refused.
+    """
     (tmp_path / "moon.toml").write_text(QUOTE.replace('"XNYS"', '"MOON"'))
     with RegistrySession(livewell_dsn) as session:
         session.rows("DELETE FROM livewell.exchange_session")

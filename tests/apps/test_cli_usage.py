@@ -21,8 +21,34 @@ from tests.apps.test_cli_types import run  # noqa: F401 - the fixture
 Run = Callable[..., Result]
 # What stands for a value that is free: the name of something, a key. Whatever else an option takes
 # has a form, and nonsense does not have it.
-FREE = {"TYPE", "KEY", "KEY...", "NAME", "QUEUE", "UPSTREAM", "CHANNEL", "TASK", "TEXT", "ADDRESS", "URL", "CURSOR", "ID", "[TYPE]", "[TYPE:]KEY", "[APP]", "[PSQL ARGUMENT]..."}  # fmt: skip
-PLAIN = {"FILE...": str(TYPES), "file": "-", "ID": "1", "ID...": "1", "URL": "http://127.0.0.1:9", "JSON": "{}", "TIME": "5s"}  # fmt: skip
+FREE = {
+    "TYPE",
+    "KEY",
+    "KEY...",
+    "NAME",
+    "QUEUE",
+    "UPSTREAM",
+    "CHANNEL",
+    "TASK",
+    "TEXT",
+    "ADDRESS",
+    "URL",
+    "CURSOR",
+    "ID",
+    "[TYPE]",
+    "[TYPE:]KEY",
+    "[APP]",
+    "[PSQL ARGUMENT]...",
+}
+PLAIN = {
+    "FILE...": str(TYPES),
+    "file": "-",
+    "ID": "1",
+    "ID...": "1",
+    "URL": "http://127.0.0.1:9",
+    "JSON": "{}",
+    "TIME": "5s",
+}
 
 
 def wrong_usages() -> list[tuple[str, ...]]:
@@ -138,7 +164,8 @@ def test_a_cancelled_job_that_had_run_is_not_said_to_be_new(applied: Run, livewe
     """Seen failing on 0.5.0: "it had not started", of a job that had been tried once."""
     with psycopg.connect(livewell_dsn, autocommit=True) as admin:
         admin.execute(
-            "INSERT INTO livewell.job (id, rank, run_at, created_at, state, attempt, max_attempts, queue, kind, payload) "
+            "INSERT INTO livewell.job (id, rank, run_at, created_at, state, attempt, max_attempts, queue, kind, "
+            "payload) "
             "VALUES (77, 0, now() + interval '1 hour', now(), 'delayed', 1, 5, 'q', 'work', '{}')"
         )
 

@@ -1,4 +1,7 @@
-"""The market demo, played as a newcomer plays it: real processes, killed by number, and a judge that was not asked by the product."""
+"""The market demo, played as a newcomer plays it.
+
+Real processes, killed by number, and a judge that was not asked by the product.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,10 @@ def recovered(line: str) -> bool:
 
 
 def test_some_seconds_of_the_market(livewell_dsn: str, tmp_path: Path) -> None:
-    """Values arrive, one JSON line is printed, and every value that was stored was served; its database and processes are gone."""
+    """Values arrive, one JSON line is printed, and every value that was stored was served.
+
+    Its database and processes are gone.
+    """
     with demo("--for", "4", "--json", cwd=tmp_path, DATABASE_URL=livewell_dsn) as child:
         assert child.wait(timeout=120) == 0, child.describe()
         [line] = child.lines("stdout")
@@ -112,7 +118,9 @@ def data_dir() -> Iterator[Path]:
 def test_whatever_is_killed_comes_back_and_everything_is_fresh_again(
     data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, victims: tuple[str, ...]
 ) -> None:
-    """One after the other, nothing typed: 95 % fresh within 30 s of each; then Ctrl-C, and nothing is left.
+    """One after the other, nothing typed: 95 % fresh within 30 s of each.
+
+    Then Ctrl-C, and nothing is left.
 
     Worker, server and simulator are kept by the same code, so `make test` kills one of them.
     """
@@ -145,7 +153,10 @@ def test_whatever_is_killed_comes_back_and_everything_is_fresh_again(
 
 @pytest.mark.parametrize("scenario", [QUIET, HOSTILE])
 def test_the_shipped_files_are_what_the_demo_applies(scenario: Scenario) -> None:
-    """With another address and shorter times, and all of them valid; no real credential is named with a value."""
+    """With another address and shorter times, and all of them valid.
+
+    No real credential is named with a value.
+    """
     found = [
         read(document, path.name, private_hosts=[HOST]) for path, document in documents(scenario, f"http://{HOST}:2/x")
     ]

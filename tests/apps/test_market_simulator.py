@@ -1,7 +1,9 @@
-"""The simulator of FMP over real sockets: every path, every refusal, every fault, its limits, its log, its judge.
+"""The simulator of FMP over real sockets.
 
-These tests prove the tool: a fault that does not happen would make every later test pass for nothing. The client is the
-standard library's; what http.client would smooth over is read raw.
+Every path, every refusal, every fault, its limits, its log, its judge.
+
+These tests prove the tool: a fault that does not happen would make every later test pass for
+nothing. The client is the standard library's; what http.client would smooth over is read raw.
 """
 
 import asyncio
@@ -221,7 +223,10 @@ def test_every_refusal_speaks_fmps_words(fmp: Client) -> None:
 
 
 def test_calls_above_the_limit_are_refused_per_credential(fmp: Client) -> None:
-    """The sixth call in the window gets 429 and FMP's words without Retry-After; another credential does not."""
+    """The sixth call in the window gets 429 and FMP's words without Retry-After.
+
+    Another credential does not.
+    """
     fmp.turn(calls_max=5, window_seconds=600)
     key = f"limited-{time.monotonic_ns()}"
     answers = [fmp.get("/stable/quote?symbol=AAPL", key=key) for _ in range(7)]
@@ -326,7 +331,10 @@ def test_faults_of_drift(fmp: Client) -> None:
 
 
 def test_faults_of_time_and_place(fmp: Client) -> None:
-    """An older answer is the true one of that time; a future one is not true; a wrong symbol says so itself."""
+    """An older answer is the true one of that time; a future one is not true.
+
+    A wrong symbol says so itself.
+    """
     [old] = fmp.fault("stale_answer").rows
     assert 600 <= time.time() - old["timestamp"] < 700
     assert fmp.events()[-1]["source_at"] == old["timestamp"]
@@ -386,7 +394,10 @@ def test_a_truncated_answer_is_whole_http_and_half_json(fmp: Client) -> None:
 
 
 def test_connections_that_break(fmp: Client) -> None:
-    """Reset before the head, reset in the body, closed without an answer; the log has the call each time."""
+    """Reset before the head, reset in the body, closed without an answer.
+
+    The log has the call each time.
+    """
     with pytest.raises(ConnectionResetError):
         fmp.fault("reset")
     with pytest.raises((ConnectionResetError, http.client.IncompleteRead)):
@@ -417,7 +428,10 @@ def test_a_drip_is_slow_and_true(fmp: Client) -> None:
 
 
 def test_a_huge_body_stops_when_the_client_does(fmp: Client) -> None:
-    """200 MB without a stated length; who leaves after a few is not sent the rest, and the server stays small."""
+    """200 MB without a stated length.
+
+    Who leaves after a few is not sent the rest, and the server stays small.
+    """
     for _ in range(10):  # without a look at the transport some were sent to the end, into nothing
         asyncio.run(fmp.simulator.next("huge_body"))
         with socket.create_connection(("127.0.0.1", fmp.simulator.port), timeout=PATIENCE_SECONDS) as client:
@@ -505,7 +519,10 @@ def test_counts_are_readable_while_it_runs(fmp: Client) -> None:
 
 
 async def test_three_hundred_hostile_calls_fire_everything_and_the_log_stays_true(tmp_path: Path) -> None:
-    """Each family at least ten times over real sockets; every ordinary answer can be made again from its line."""
+    """Each family at least ten times over real sockets.
+
+    Every ordinary answer can be made again from its line.
+    """
     knobs = Knobs(faults=hostile(), drip_bytes_per_second=1e6, huge_bytes=1_000_000, bomb_bytes=1_000_000)
     async with Simulator(tmp_path / "fmp.log", seed=3, symbols=50, knobs=knobs) as fmp:
         client = Client(fmp)
@@ -530,7 +547,10 @@ async def test_three_hundred_hostile_calls_fire_everything_and_the_log_stays_tru
 
 
 async def test_kill_9_leaves_a_readable_log_and_a_restart_goes_on(tmp_path: Path) -> None:
-    """Every call that was answered is in the log; numbers, limit and prices go on where they were."""
+    """Every call that was answered is in the log.
+
+    Numbers, limit and prices go on where they were.
+    """
     log = tmp_path / "fmp.log"
     knobs = Knobs(calls_max=50, window_seconds=600, tick_seconds=86_400)
     async with Simulator(log, seed=3, symbols=50, knobs=knobs) as fmp:
@@ -684,14 +704,20 @@ def test_the_judge_finds_what_never_was(case: Case) -> None:
     ],
 )
 def test_the_judge_knows_a_false_verdict(case: Case, claim: tuple[Any, ...], reason: str | None) -> None:
-    """Younger than anything served is a lie; so is lagging when the source was not, and failing when nothing failed."""
+    """Younger than anything served is a lie.
+
+    So is lagging when the source was not, and failing when nothing failed.
+    """
     name, key, verdict, later, ttl, age = claim
     said = Claim(name, key, verdict, case.at + timedelta(seconds=later), ttl, age)
     assert [lie.reason for lie in Judge(case.log).false_verdicts([said])] == ([reason] if reason else [])
 
 
 def test_the_judge_does_not_take_an_answer_on_its_way_for_a_stored_one(case: Case, tmp_path: Path) -> None:
-    """A key that failed is failing until the next good answer is stored; and everything fails while the simulator is down."""
+    """A key that failed is failing until the next good answer is stored.
+
+    And everything fails while the simulator is down.
+    """
     events = [json.loads(line) for line in case.log.read_text().splitlines()]
     good = next(event for event in events if event["event"] == "call" and event["keys"] == ["AAPL"])
     late = {**good, "n": 1_000, "keys": ["AMZN"], "wall": case.at.timestamp() + 1}
@@ -710,7 +736,10 @@ def test_the_judge_does_not_take_an_answer_on_its_way_for_a_stored_one(case: Cas
 
 
 def test_the_judge_counts_windows_and_overlaps(case: Case) -> None:
-    """All calls in one window; a limit below their number was not kept; never two at once, since the client asked one by one."""
+    """All calls in one window; a limit below their number was not kept.
+
+    Never two at once, since the client asked one by one.
+    """
     every = calls(case.log)
     assert busiest_window(every, 60).calls == len(every) == 7
     assert (calls_above_limit(case.log, 7, 60), calls_above_limit(case.log, 5, 60)) == (0, 2)

@@ -33,7 +33,9 @@ def folder() -> Iterator[Path]:
 def test_up_revives_a_killed_postgres_and_leaves_a_stopped_one_alone(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """kill -9 of the postmaster: back by itself, ready again, a few lines in the log; `livewell db stop`: somebody wanted that.
+    """kill -9 of the postmaster: back by itself, ready again, a few lines in the log.
+
+    `livewell db stop`: somebody wanted that.
 
     Seen failing on 0.5.0: `up` had not started it again after 60 s.
     """

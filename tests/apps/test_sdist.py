@@ -23,7 +23,10 @@ STRAY = (
 
 
 def test_the_source_archive_holds_what_is_listed_and_nothing_else(tmp_path: Path) -> None:
-    """Built offline from a copy of the checkout with files that nobody tracks; what the wheel is made of is there."""
+    """Built offline from a copy of the checkout with files that nobody tracks.
+
+    What the wheel is made of is there.
+    """
     tracked = subprocess.run(
         ["git", "ls-files", "-z", "--cached"], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout.split("\0")

@@ -69,7 +69,7 @@ def portals() -> int:
     return sum(thread.name == "livewell-sync" for thread in threading.enumerate())
 
 
-# -- opening and closing ---------------------------------------------------------------------------------------------
+# -- opening and closing -------------------------------------------------------------------------
 
 
 def test_a_block_opens_one_portal_and_closes_it(shop: Shop, observer: QueueSession) -> None:
@@ -116,7 +116,10 @@ def test_an_open_that_fails_leaves_nothing_and_can_be_repeated(shop: Shop, livew
 
 
 async def test_an_app_that_is_open_in_a_loop_is_used_there(livewell_settings: Settings, observer: QueueSession) -> None:
-    """A blocking handler enqueues the next job through the worker's own loop: no second pool, and nothing is closed."""
+    """A blocking handler enqueues the next job through the worker's own loop.
+
+    No second pool, and nothing is closed.
+    """
     app = Livewell(livewell_settings)
 
     @app.task(queue="mail", name="first")
@@ -162,7 +165,7 @@ def test_an_app_that_a_dead_loop_left_open_is_refused(shop: Shop, livewell_setti
     loop.close()
 
 
-# -- using -----------------------------------------------------------------------------------------------------------
+# -- using ---------------------------------------------------------------------------------------
 
 
 def test_threads_use_it_at_once_and_share_one_portal(shop: Shop, observer: QueueSession) -> None:
@@ -225,7 +228,7 @@ def test_the_admin_has_every_method_of_the_async_one() -> None:
     assert {name for name in vars(SyncAdmin) if not name.startswith("_")} == methods
 
 
-# -- transactions ----------------------------------------------------------------------------------------------------
+# -- transactions --------------------------------------------------------------------------------
 
 
 def test_a_commit_makes_the_job_and_nudges_after_it(shop: Shop, observer: QueueSession) -> None:
@@ -255,7 +258,8 @@ def test_a_rollback_leaves_no_job(shop: Shop, observer: QueueSession) -> None:
     assert observer.column(LIVE) == []
     assert (
         observer.value(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'"
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in "
+            "transaction%'"
         )
         == 0
     )
@@ -292,7 +296,7 @@ def test_a_full_pool_is_an_error_at_the_start_of_the_block(livewell_settings: Se
         pytest.fail("there was a connection")
 
 
-# -- a connection of the caller's own --------------------------------------------------------------------------------
+# -- a connection of the caller's own ------------------------------------------------------------
 
 
 class LikeSqlAlchemy:
@@ -336,7 +340,10 @@ FOREIGN = {
 def test_a_job_belongs_to_the_callers_own_transaction(
     shop: Shop, livewell_dsn: str, observer: QueueSession, kind: str
 ) -> None:
-    """It exists when that commits, and does not when it rolls back; the answer tells merged from inserted."""
+    """It exists when that commits, and does not when it rolls back.
+
+    The answer tells merged from inserted.
+    """
     with psycopg.connect(livewell_dsn) as connection:
         tx = FOREIGN[kind](connection)
         shop.sync.enqueue(shop.welcome, user_id=1, tx=tx)
@@ -370,7 +377,7 @@ def test_an_async_connection_is_refused(shop: Shop) -> None:
         shop.sync.enqueue(shop.welcome, user_id=1, tx=Async())
 
 
-# -- refusals and bounds ---------------------------------------------------------------------------------------------
+# -- refusals and bounds -------------------------------------------------------------------------
 
 
 async def test_a_thread_with_an_event_loop_is_refused(shop: Shop) -> None:
@@ -421,7 +428,7 @@ def test_a_wait_has_a_bound_and_cancels_what_it_waited_for(livewell_settings: Se
         assert shop.sync.enqueue(shop.welcome, user_id=8).answer is Answer.INSERTED
 
 
-# -- real processes --------------------------------------------------------------------------------------------------
+# -- real processes ------------------------------------------------------------------------------
 
 PREAMBLE = """
 import asyncio, os, signal, sys, threading, time
@@ -475,7 +482,10 @@ def test_a_program_that_never_closes_ends(livewell_dsn: str, observer: QueueSess
 
 
 def test_a_forked_child_opens_its_own(livewell_dsn: str, observer: QueueSession) -> None:
-    """Parent and children enqueue, before and after and at the same time; the parent's connections survive the children."""
+    """Parent and children enqueue, before and after and at the same time.
+
+    The parent's connections survive the children.
+    """
     done = script(
         livewell_dsn,
         """
@@ -526,7 +536,10 @@ def test_a_child_forked_while_threads_are_busy_does_not_hang(livewell_dsn: str, 
 
 
 def test_a_transaction_does_not_follow_into_a_child(livewell_dsn: str, observer: QueueSession) -> None:
-    """The child gets a clear error and leaves the parent's transaction alone; the parent commits."""
+    """The child gets a clear error and leaves the parent's transaction alone.
+
+    The parent commits.
+    """
     done = script(
         livewell_dsn,
         """

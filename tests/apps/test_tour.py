@@ -1,4 +1,7 @@
-"""The tour, taken as a newcomer takes it: real workers, a real kill -9, and a count that could come out badly."""
+"""The tour, taken as a newcomer takes it.
+
+Real workers, a real kill -9, and a count that could come out badly.
+"""
 
 import asyncio
 import json
@@ -110,7 +113,10 @@ def test_workers_end_by_themselves_when_the_tour_is_killed(
 
 
 def test_the_tour_starts_a_server_of_its_own_and_stops_it(tmp_path: Path) -> None:
-    """Where no DATABASE_URL is set and nothing runs; told in plain lines where there is no terminal."""
+    """Where no DATABASE_URL is set and nothing runs.
+
+    Told in plain lines where there is no terminal.
+    """
     folder = Path("/tmp") / f"livewell-test-tour-{secrets.token_hex(4)}"  # noqa: S108 - root's tmp_path is closed to the server's account
     env = {name: text for name, text in os.environ.items() if name != "DATABASE_URL"}
     env |= {"LIVEWELL_DATA_DIR": str(folder)}
@@ -136,7 +142,10 @@ def test_the_tour_starts_a_server_of_its_own_and_stops_it(tmp_path: Path) -> Non
 
 
 def test_the_count_sees_an_effect_that_happened_twice(livewell_settings: Settings) -> None:
-    """Else counting none would prove nothing: no constraint forbids it, and a count of one ends with exit code 1."""
+    """Else counting none would prove nothing.
+
+    No constraint forbids it, and a count of one ends with exit code 1.
+    """
 
     async def double(app: Livewell) -> tuple[int, int]:
         ledger = Ledger(app.database)

@@ -1,4 +1,7 @@
-"""The tutorial does what it says: its commands run as they stand, in one shell, in an empty folder."""
+"""The tutorial does what it says.
+
+Its commands run as they stand, in one shell, in an empty folder.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ def commands(port: int) -> str:
 
 
 def test_a_new_type_comes_alive_by_the_book(livewell_dsn: str, tmp_path: Path) -> None:
-    """Created, read, watched, parked, changed, refused, lied to, mended: no Python and no restart."""
+    """Created, read, watched, parked, changed, refused, lied to, mended.
+
+    No Python and no restart.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LIVEWELL_")}
     environment = {
         **kept,

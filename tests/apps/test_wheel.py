@@ -1,6 +1,9 @@
-"""The wheel as a user gets it: built, unpacked outside the checkout, and used by a project of its own.
+"""The wheel as a user gets it.
 
-Seen failing on 0.5.0: py.typed and the pages that doctor and alerts point to are not in it, and outside the checkout the example fails ("async def functions are not natively supported").
+Built, unpacked outside the checkout, and used by a project of its own.
+
+Seen failing on 0.5.0: py.typed and the pages that doctor and alerts point to are not in it, and
+outside the checkout the example fails ("async def functions are not natively supported").
 """
 
 from __future__ import annotations
@@ -49,7 +52,10 @@ def test_it_is_typed(installed: Path) -> None:
 
 
 def test_every_page_that_a_message_names_is_in_it(installed: Path) -> None:
-    """Messages name pages as `livewell docs PAGE`; a name that ends in a rule's or a finding's is the folder of all of them."""
+    """Messages name pages as `livewell docs PAGE`.
+
+    A name that ends in a rule's or a finding's is the folder of all of them.
+    """
     docs = installed / "livewell" / "docs"
     named: set[str] = set()
     for path in (installed / "livewell").rglob("*.py"):

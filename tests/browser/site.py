@@ -1,4 +1,7 @@
-"""What stands before the browser: `livewell serve` as a process, a database, and a hand that stores what a worker would have stored."""
+"""What stands before the browser.
+
+`livewell serve` as a process, a database, and a hand that stores what a worker would have stored.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,8 @@ class Hand:
             self.rows(f"DELETE FROM livewell_data.{kind} WHERE key = %s", key)
             for row in rows:
                 self.rows(
-                    f"INSERT INTO livewell_data.{kind} SELECT (jsonb_populate_record(NULL::livewell_data.{kind}, %s::jsonb)).*",
+                    f"INSERT INTO livewell_data.{kind} SELECT "
+                    f"(jsonb_populate_record(NULL::livewell_data.{kind}, %s::jsonb)).*",
                     orjson.dumps({**row, "key": key}).decode(),
                 )
             self._connection.execute(_LEDGER, {"type": kind, "key": key})

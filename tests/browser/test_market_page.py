@@ -170,7 +170,10 @@ async def test_the_keyboard_is_enough(site: Site, hand: Hand, log_in: LogIn) -> 
 
 
 async def test_what_is_wrong_is_said_in_plain_words(site: Site, hand: Hand, log_in: LogIn) -> None:
-    """The old value stays, with its age; an unknown symbol is one sentence instead of five cards."""
+    """The old value stays, with its age.
+
+    An unknown symbol is one sentence instead of five cards.
+    """
     hand.put_all("AAPL", "MSFT")
     hand.fail("quote", "AAPL", "html", "login page at /var/secret")
     hand.unknown("ZZZZ")
@@ -241,7 +244,10 @@ async def test_markup_in_keys_and_texts_is_only_text(site: Site, hand: Hand, log
 
 
 async def test_nothing_sticks_out_at_any_width(site: Site, hand: Hand, log_in: LogIn) -> None:
-    """390 to 1600 px, light and dark: no sideways scrolling, and the text can be told from its ground."""
+    """390 to 1600 px, light and dark.
+
+    No sideways scrolling, and the text can be told from its ground.
+    """
     hand.put_all("AAPL", "BRK-B")
     hand.fail("quote", "BRK-B", "deadline")
     site.start()

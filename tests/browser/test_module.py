@@ -95,7 +95,10 @@ async def test_a_page_of_another_origin_that_is_not_allowed(
 async def test_the_guide_works_when_copied(
     site: Site, hand: Hand, context: BrowserContext, folder: tuple[Path, str], complaints: Complaints
 ) -> None:
-    """docs/howto/own_front_end.md, with its key and its two addresses put in; nothing else is changed."""
+    """docs/howto/own_front_end.md, with its key and its two addresses put in.
+
+    Nothing else is changed.
+    """
     [example] = re.findall(r"^```html\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     hand.put("quote", "AAPL")
     site.start(LIVEWELL_ORIGINS=folder[1])
@@ -114,7 +117,10 @@ async def test_the_guide_works_when_copied(
 async def test_a_hidden_tab_costs_nothing_and_converges_when_shown(
     site: Site, hand: Hand, context: BrowserContext, folder: tuple[Path, str]
 ) -> None:
-    """Its session is closed, so nobody refreshes for it; shown again it has what changed meanwhile."""
+    """Its session is closed, so nobody refreshes for it.
+
+    Shown again it has what changed meanwhile.
+    """
     hand.put("quote", "AAPL")
     site.start(LIVEWELL_ORIGINS=folder[1])
     page = await opened(context, folder, site, site.key())
@@ -146,7 +152,10 @@ async def test_a_tab_that_is_hidden_for_a_moment_keeps_its_session(
 async def test_tabs_share_one_stream_and_outlive_the_one_that_leads(
     site: Site, hand: Hand, context: BrowserContext, folder: tuple[Path, str]
 ) -> None:
-    """One session for all; what a tab wanted ends with it; another tab leads on when the first is closed."""
+    """One session for all; what a tab wanted ends with it.
+
+    Another tab leads on when the first is closed.
+    """
     for symbol in ("AAPL", "MSFT", "TSLA"):
         hand.put("quote", symbol)
     site.start(LIVEWELL_ORIGINS=folder[1])
@@ -299,7 +308,10 @@ async def test_a_silent_server_is_left_and_tried_again(
 
 
 async def test_every_reason_has_words(site: Site, context: BrowserContext, folder: tuple[Path, str]) -> None:
-    """The closed list of the engine, and what the module says of it; no word is left that no reason has."""
+    """The closed list of the engine, and what the module says of it.
+
+    No word is left that no reason has.
+    """
     source = (STATIC / "livewell.js").read_text()
     table = source.split("const REASONS = {")[1].split("};")[0]
     told = {word for words in re.findall(r'": "([a-z0-9_ ]+)",', table) for word in words.split()}
@@ -330,7 +342,10 @@ async def test_every_reason_has_words(site: Site, context: BrowserContext, folde
 async def test_numbers_beyond_fifteen_digits_arrive_whole_as_strings(
     site: Site, hand: Hand, context: BrowserContext, folder: tuple[Path, str]
 ) -> None:
-    """R30: connect({ numbers: "string" }) gives all 38 digits and the zero at the end; JavaScript's own numbers round, and the module says so."""
+    """R30: connect({ numbers: "string" }) gives all 38 digits and the zero at the end.
+
+    JavaScript's own numbers round, and the module says so.
+    """
     exact = "1234567.0123456789012345678901234567890"
     hand.put("quote", "AAPL")
     hand.rows(f"UPDATE livewell_data.quote SET price = {exact}")
@@ -351,9 +366,12 @@ async def test_numbers_beyond_fifteen_digits_arrive_whole_as_strings(
 async def test_a_reading_turns_by_clocks_that_cannot_be_fooled(
     site: Site, hand: Hand, context: BrowserContext, folder: tuple[Path, str]
 ) -> None:
-    """R22: a wall clock that is an hour wrong makes nothing older or younger; one that went on while the machine slept, and performance.now() did not, turns the verdict.
+    """R22: a wall clock that is an hour wrong makes nothing older or younger.
 
-    Seen failing with an age by the wall clock (an hour too old), and with performance.now() alone (the sleep turned nothing).
+    One that went on while the machine slept, and performance.now() did not, turns the verdict.
+
+    Seen failing with an age by the wall clock (an hour too old), and with performance.now() alone
+    (the sleep turned nothing).
     """
     hand.put("quote", "AAPL")
     site.start(LIVEWELL_ORIGINS=folder[1])

@@ -1,6 +1,10 @@
-"""An outage under an open page: nothing that is too old stays green on the screen for longer than its time to live and two seconds (R22, X1).
+"""An outage under an open page.
 
-The page is looked at every quarter of a second. `LIVEWELL_TEST_OUTAGE_SECONDS=90 pytest -s -k frozen_postgres` prints what it shows in each second of such an outage.
+Nothing that is too old stays green on the screen for longer than its time to live and two seconds
+(R22, X1).
+
+The page is looked at every quarter of a second. `LIVEWELL_TEST_OUTAGE_SECONDS=90 pytest -s -k
+frozen_postgres` prints what it shows in each second of such an outage.
 """
 
 from __future__ import annotations

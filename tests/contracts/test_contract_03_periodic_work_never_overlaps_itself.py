@@ -83,7 +83,10 @@ def links(queue_dsn: str) -> list[Link]:
 async def test_a_process_stops_trusting_its_term_before_anybody_else_can_begin(
     refresh: RefreshSession, links: list[Link]
 ) -> None:
-    """The first trusts its term for less than the lease; the second gets it after the lease, under a higher fence."""
+    """The first trusts its term for less than the lease.
+
+    The second gets it after the lease, under a higher fence.
+    """
     first, second = (
         Singleton(link, "work", holder=name, lease_seconds=0.5) for link, name in zip(links, "ab", strict=True)
     )

@@ -21,12 +21,16 @@ NOT_CAUGHT: Change = ("EXCEPTION WHEN others THEN", "EXCEPTION WHEN division_by_
 
 @pytest.fixture
 def broken(refresh: RefreshSession) -> Iterator[RefreshSession]:
-    """A type whose time to live is nothing, got past the table's CHECK; all in a transaction that is rolled back."""
+    """A type whose time to live is nothing, got past the table's CHECK.
+
+    All in a transaction that is rolled back.
+    """
     with refresh.connection.transaction(force_rollback=True):
         refresh.rows("ALTER TABLE livewell.data_type DROP CONSTRAINT data_type_ttl_check")
         refresh.type("broken", ttl="0")
         refresh.rows(
-            "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, fetched_at, checked_at) VALUES ('broken', 'A', 'api', livewell.now(), livewell.now(), livewell.now())"
+            "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, fetched_at, checked_at) VALUES "
+            "('broken', 'A', 'api', livewell.now(), livewell.now(), livewell.now())"
         )
         yield refresh
 

@@ -1,7 +1,9 @@
-"""Contract 6: the quota is predictive, buffered and producer-aware; what was used is measured and booked once.
+"""Contract 6: the quota is predictive, buffered and producer-aware.
 
-Broken once, and kept broken below: without the reservations of what runs, twenty calls are under way before the first is booked; without the buffer the last
-of them end above it.
+What was used is measured and booked once.
+
+Broken once, and kept broken below: without the reservations of what runs, twenty calls are under
+way before the first is booked; without the buffer the last of them end above it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ BUDGET, STOP, CALL = 10_000, 0.95, 600
 
 
 def most_taken(queue: QueueSession) -> int:
-    """Claim until nothing more is given, before anything has ended: what would be used if all of it were."""
+    """Claim until nothing more is given, before anything has ended.
+
+    What would be used if all of it were.
+    """
     queue.reset()
     queue.limiter(budget_units=BUDGET, budget_unit="bytes", budget_seconds=86400, estimate_units=CALL)
     queue.declare(limiter="api")

@@ -24,7 +24,10 @@ VALUES (7000000, 0, now(), now(), 'ready', 1, 'work', 'work', %s, %s, %s::jsonb)
 
 
 def order(queue: QueueSession, *, limited: bool) -> list[int]:
-    """Lanes in the order in which jobs are claimed one by one: background jobs are older and of the highest priority."""
+    """Lanes in the order in which jobs are claimed one by one.
+
+    Background jobs are older and of the highest priority.
+    """
     queue.reset()
     queue.declare(concurrency=100 if limited else None)
     for _ in range(3):
@@ -89,11 +92,14 @@ def test_by_rank_alone_it_breaks(queue: QueueSession, queue_dsn: str) -> None:
         assert order(queue, limited=True) == [1, 1, 1, 0, 0, 0]
 
 
-# -- the refresh engine: the lane is decided by code, whatever the registry says -------------------------------------
+# -- the refresh engine: the lane is decided by code, whatever the registry says -----------------
 
 
 def lanes(refresh: RefreshSession) -> dict[str, int]:
-    """A scheduled type and an ordinary one, both watched by the same three; the registry claims otherwise."""
+    """A scheduled type and an ordinary one, both watched by the same three.
+
+    The registry claims otherwise.
+    """
     refresh.type("daily", strategy="scheduled", cron="* * * * *", zone="UTC", definition='{"lane": 0, "priority": 100}')
     for _ in range(3):
         refresh.subscribe(refresh.open(), "A", "A", of=["daily", "quote"])

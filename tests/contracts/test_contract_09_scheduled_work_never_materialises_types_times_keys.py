@@ -31,7 +31,8 @@ def prepare(refresh: RefreshSession, **columns: Any) -> None:
             **columns,
         )
     refresh.rows(
-        "INSERT INTO livewell.universe (data_type, key, added_at) SELECT t, 'K' || lpad(n::text, 5, '0'), livewell.now() FROM unnest(%s::text[]) AS t, generate_series(1, %s) AS n",
+        "INSERT INTO livewell.universe (data_type, key, added_at) SELECT t, 'K' || lpad(n::text, 5, '0'), "
+        "livewell.now() FROM unnest(%s::text[]) AS t, generate_series(1, %s) AS n",
         list(TYPES),
         KEYS,
     )
@@ -91,7 +92,10 @@ def test_what_failed_and_waits_for_its_next_attempt_is_counted(refresh: RefreshS
 
 
 def test_a_pool_that_nobody_serves_is_bounded_and_stops_no_other_walk(refresh: RefreshSession) -> None:
-    """R19: its jobs lie there, with a viewer's among them for so long that the queue is stalled; the walk of another pool goes on."""
+    """R19: its jobs lie there, with a viewer's among them for so long that the queue is stalled.
+
+    The walk of another pool goes on.
+    """
     refresh.upstream(pools=["slow"])
     prepare(refresh, keys_max=50)
     refresh.rows("UPDATE livewell.data_type SET pool = 'slow' WHERE name = 'balance'")

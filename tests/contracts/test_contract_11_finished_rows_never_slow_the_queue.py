@@ -30,12 +30,15 @@ def full_dsn(livewell_server: str, livewell_template: str) -> Iterator[str]:
         queue.declare()
         queue.rows(
             "INSERT INTO livewell.job_history (id, fence, created_at, finished_at, attempt, outcome, queue, kind) "
-            "SELECT -n, n, livewell.now(), livewell.now(), 1, 'succeeded', 'work', 'task' FROM generate_series(1, %s) AS n",
+            "SELECT -n, n, livewell.now(), livewell.now(), 1, 'succeeded', 'work', 'task' FROM "
+            "generate_series(1, %s) AS n",
             HISTORY_ROWS,
         )
         queue.rows(
-            "INSERT INTO livewell.dead_job (id, created_at, died_at, attempt, max_attempts, lost, priority, lane, queue, kind, reason, payload) "
-            "SELECT -n, livewell.now(), livewell.now(), 5, 5, 0, 0, 1, 'work', 'task', 'attempts', '{}' FROM generate_series(1, %s) AS n",
+            "INSERT INTO livewell.dead_job (id, created_at, died_at, attempt, max_attempts, lost, priority, "
+            "lane, queue, kind, reason, payload) "
+            "SELECT -n, livewell.now(), livewell.now(), 5, 5, 0, 0, 1, 'work', 'task', 'attempts', '{}' FROM "
+            "generate_series(1, %s) AS n",
             DEAD_ROWS,
         )
         queue.rows("ANALYZE livewell.job_history, livewell.dead_job")

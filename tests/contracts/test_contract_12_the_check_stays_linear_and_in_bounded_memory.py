@@ -46,7 +46,8 @@ def test_viewers_are_counted_up_to_a_bound(refresh: RefreshSession) -> None:
     """A key with 3,000 viewers costs no more than one with 1,000, and counts as 1,000."""
     refresh.keep("AAPL", due_at=refresh.now())
     refresh.rows(
-        "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT gen_random_uuid(), livewell.now(), livewell.now(), 'u' || n FROM generate_series(1, 3000) AS n"
+        "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT gen_random_uuid(), "
+        "livewell.now(), livewell.now(), 'u' || n FROM generate_series(1, 3000) AS n"
     )
     refresh.rows("INSERT INTO livewell.subscription SELECT id, 'quote', 'AAPL', user_id FROM livewell.viewer_session")
     recorder = PlanRecorder(refresh)
@@ -64,7 +65,8 @@ def test_one_user_alone_cannot_hide_the_others(refresh: RefreshSession) -> None:
     for user, n in (("'eve'", 1000), ("'u' || n", 500)):
         refresh.rows(insert.format(user, n))
         refresh.rows(
-            "INSERT INTO livewell.subscription SELECT id, 'quote', 'AAPL', user_id FROM livewell.viewer_session ON CONFLICT DO NOTHING"
+            "INSERT INTO livewell.subscription SELECT id, 'quote', 'AAPL', user_id FROM livewell.viewer_session "
+            "ON CONFLICT DO NOTHING"
         )
 
     assert refresh.viewers() == 501

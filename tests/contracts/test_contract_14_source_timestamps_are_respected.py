@@ -21,7 +21,10 @@ __all__ = ["queue_dsn"]
 
 BLIND: Change = ("ELSIF v_source < p_ledger.source_at THEN", "ELSIF false THEN")
 BLIND_LEDGER: Change = (
-    "greatest((p_result ->> 'source_at')::timestamp with time zone, CASE WHEN p_type.has_source_time THEN p_ledger.source_at END)",
+    (
+        "greatest((p_result ->> 'source_at')::timestamp with time zone, CASE WHEN p_type.has_source_time THEN "
+        "p_ledger.source_at END)"
+    ),
     "(p_result ->> 'source_at')::timestamp with time zone",
 )
 
@@ -36,7 +39,10 @@ def store(queue_dsn: str) -> Iterator[StoreSession]:
 
 
 def regressions(store: StoreSession, seed: int) -> int:
-    """Answers about one key in a random order of their source times; how often the stored time went back."""
+    """Answers about one key in a random order of their source times.
+
+    How often the stored time went back.
+    """
     picked = random.Random(seed)
     ages = [picked.randrange(1, 10_000) for _ in range(25)]
     back, newest = 0, None
@@ -49,7 +55,10 @@ def regressions(store: StoreSession, seed: int) -> int:
 
 
 def test_the_stored_source_time_never_goes_back(store: StoreSession) -> None:
-    """Twenty-five answers in random order: only newer ones are stored, the others are counted as older."""
+    """Twenty-five answers in random order.
+
+    Only newer ones are stored, the others are counted as older.
+    """
     seed = random.randrange(10**6)
     assert regressions(store, seed) == 0, f"seed {seed}"
     counts = store.counts()

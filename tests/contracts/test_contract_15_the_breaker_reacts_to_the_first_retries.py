@@ -11,7 +11,10 @@ from tests.support.variants import variant
 
 
 def calls_until_open(queue: QueueSession) -> int:
-    """An upstream that always fails, jobs with ten attempts: how often it is called before the breaker opens."""
+    """An upstream that always fails, jobs with ten attempts.
+
+    How often it is called before the breaker opens.
+    """
     queue.reset()
     queue.limiter(breaker_failures=10, breaker_in_row=5)
     queue.declare(limiter="api", attempts=10)

@@ -36,7 +36,8 @@ WHERE pronamespace = 'livewell'::regnamespace AND proname NOT IN ('read_values',
 def old_partition(queue: QueueSession) -> None:
     queue.rows(f"CREATE TABLE livewell.{OLD} (LIKE livewell.job_history INCLUDING DEFAULTS)")
     queue.rows(
-        f"ALTER TABLE livewell.job_history ATTACH PARTITION livewell.{OLD} FOR VALUES FROM ('2000-01-01Z') TO ('2000-01-02Z')"
+        f"ALTER TABLE livewell.job_history ATTACH PARTITION livewell.{OLD} FOR VALUES FROM ('2000-01-01Z') TO "
+        "('2000-01-02Z')"
     )
     queue.rows(f"ALTER TABLE livewell.{OLD} OWNER TO livewell_owner")
 

@@ -24,7 +24,10 @@ from tests.support.queue_sql import QueueSession
 
 
 class Bank:
-    """Two rows, and a task that locks both in the order it is told; two of them meet in the middle, the first time."""
+    """Two rows, and a task that locks both in the order it is told.
+
+    Two of them meet in the middle, the first time.
+    """
 
     def __init__(self) -> None:
         self.app = Livewell(Settings())
@@ -63,7 +66,10 @@ async def run_both(bank: Bank) -> list[Ran]:
 
 
 async def test_a_deadlock_in_a_handler_gives_the_attempt_back(livewell_settings: Settings) -> None:
-    """One of two jobs is Postgres's victim: released, attempt 0, nothing lost; run again, it succeeds with attempt 1."""
+    """One of two jobs is Postgres's victim: released, attempt 0, nothing lost.
+
+    Run again, it succeeds with attempt 1.
+    """
     async with bank_on(livewell_settings) as bank:
         ran = await run_both(bank)
         victim = next(one for one in ran if isinstance(one.outcome, Released))
@@ -116,7 +122,10 @@ async def test_a_conflict_raised_by_another_driver_counts_too(livewell_settings:
 
 
 async def test_an_enqueue_that_deadlocks_is_tried_again(livewell_settings: Settings, livewell_dsn: str) -> None:
-    """A stranger's transaction takes our two keys the other way round; the caller sees only the answer."""
+    """A stranger's transaction takes our two keys the other way round.
+
+    The caller sees only the answer.
+    """
     app = Livewell(Settings())
 
     @app.task(queue="work", name="task")

@@ -29,13 +29,16 @@ CALLS = {
     "raise_fences": "SELECT livewell.raise_fences()",
     "ensure_history_days": "SELECT livewell.ensure_history_days(40)",
     "drop_history_day": "SELECT livewell.drop_history_day(1)",
-    "open_session": "SELECT livewell.open_session(gen_random_uuid(), 'eve'); SELECT livewell.open_session(gen_random_uuid(), 'public:AAAAAAAA@127.0.0.1', 1); "
+    "open_session": "SELECT livewell.open_session(gen_random_uuid(), 'eve'); SELECT "
+    "livewell.open_session(gen_random_uuid(), 'public:AAAAAAAA@127.0.0.1', 1); "
     f"SELECT livewell.open_session({SESSION}, 'ann')",
     "heartbeat_session": f"SELECT livewell.heartbeat_session({SESSION}, 'ann')",
     "subscribe": f"SELECT livewell.subscribe({SESSION}, 'ann', '{{quote,quote}}', '{{PARKED,NEW}}', 1000, 5)",
     "unsubscribe": f"SELECT livewell.unsubscribe({SESSION}, 'ann', '{{quote}}', '{{NEW}}')",
-    "read_through": "SELECT livewell.read_through('quote', 'COLD', 0, 'ann', 5); SELECT livewell.read_through('quote', 'PARKED', 0, 'ann', 5)",
-    "read_key": "SELECT livewell.read_key('quote', 'COLDER', 0, 'ann', 5); SELECT livewell.read_key('quote', 'PARKED', 0, 'ann', 5)",
+    "read_through": "SELECT livewell.read_through('quote', 'COLD', 0, 'ann', 5); SELECT "
+    "livewell.read_through('quote', 'PARKED', 0, 'ann', 5)",
+    "read_key": "SELECT livewell.read_key('quote', 'COLDER', 0, 'ann', 5); SELECT livewell.read_key('quote', "
+    "'PARKED', 0, 'ann', 5)",
     "close_session": f"SELECT livewell.close_session({SESSION}, 'ann')",
     "change_type": "SELECT livewell.change_type('quote', '2 minutes', 'scheduled', '0 2 * * *', 'UTC')",
     "count_viewers": "SELECT livewell.count_viewers('quote', 'PARKED')",
@@ -44,7 +47,8 @@ CALLS = {
     "find_api_key": "SELECT livewell.find_api_key('AAAAAAAA')",
     "touch_key": "SELECT livewell.touch_key('AAAAAAAA')",
     "end_login": "SELECT livewell.end_login('CCCCCCCC')",
-    "redeem_link": "SELECT livewell.redeem_link('BBBBBBBB', decode(repeat('00', 32), 'hex'), 'CCCCCCCC', decode(repeat('11', 32), 'hex'), 3600)",
+    "redeem_link": "SELECT livewell.redeem_link('BBBBBBBB', decode(repeat('00', 32), 'hex'), 'CCCCCCCC', "
+    "decode(repeat('11', 32), 'hex'), 3600)",
 }
 # A type, a parked key, and a session that was silent for so long that its heartbeat un-parks.
 VIEWED = """
@@ -71,18 +75,25 @@ class Attacker(QueueSession):
         self.caught: list[str] = []
         self.connection.add_notice_handler(lambda notice: self._note(notice.message_primary or ""))
         names = self.column(
-            "SELECT DISTINCT relname::text FROM pg_class WHERE relnamespace = 'livewell'::regnamespace AND relkind IN ('r', 'p', 'S')"
+            "SELECT DISTINCT relname::text FROM pg_class WHERE relnamespace = 'livewell'::regnamespace AND "
+            "relkind IN ('r', 'p', 'S')"
         )
         catalog = ["pg_class", "pg_inherits", "pg_roles", "pg_namespace"]
         # Base types under their short names; the names that are grammar (integer, bigint, boolean)
         # never go through a search path.
         types = self.column(
-            "SELECT typname::text FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype = 'b' AND typname !~ '^_' "
-            "AND typname = ANY (ARRAY['text', 'date', 'timestamptz', 'interval', 'regclass', 'name', 'int4', 'int8', 'bool', 'float8', 'jsonb', 'oid', 'uuid'])"
+            "SELECT typname::text FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype = "
+            "'b' AND typname !~ '^_' "
+            "AND typname = ANY (ARRAY['text', 'date', 'timestamptz', 'interval', 'regclass', 'name', 'int4', "
+            "'int8', 'bool', 'float8', 'jsonb', 'oid', 'uuid'])"
         )
         functions = self.rows(
             "SELECT DISTINCT p.proname::text, pg_get_function_identity_arguments(p.oid) FROM pg_proc p "
-            "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', 'ensure_history_days', 'drop_history_day', 'unpark', 'judge_keys', 'verdict', 'is_stale', 'next_due', 'stale_at', 'heartbeat_session', 'key_fits', 'spend_cold_keys', 'spend_cold_read', 'demand_refresh', 'refresh_wanted', 'refresh_jobs', 'refresh_queue', 'enqueue_jobs', 'merge_jobs', 'read_values', 'registered_type')"
+            "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', "
+            "'ensure_history_days', 'drop_history_day', 'unpark', 'judge_keys', 'verdict', 'is_stale', "
+            "'next_due', 'stale_at', 'heartbeat_session', 'key_fits', 'spend_cold_keys', 'spend_cold_read', "
+            "'demand_refresh', 'refresh_wanted', 'refresh_jobs', 'refresh_queue', 'enqueue_jobs', 'merge_jobs', "
+            "'read_values', 'registered_type')"
         )
         self.rows(f"SET SESSION AUTHORIZATION {role}")
         self.rows("CREATE TABLE pg_temp.trap_made (x int)")
@@ -100,7 +111,8 @@ class Attacker(QueueSession):
                 "$$ BEGIN RAISE NOTICE 'trap: function, as %', current_user; RETURN NULL; END $$"
             )
         self.rows(
-            "CREATE FUNCTION pg_temp.to_char(d pg_catalog.date, f pg_catalog.text) RETURNS pg_catalog.text LANGUAGE plpgsql AS "
+            "CREATE FUNCTION pg_temp.to_char(d pg_catalog.date, f pg_catalog.text) RETURNS pg_catalog.text "
+            "LANGUAGE plpgsql AS "
             "$$ BEGIN RAISE NOTICE 'trap: function, as %', current_user; RETURN 'x'; END $$"
         )
         self.caught.clear()

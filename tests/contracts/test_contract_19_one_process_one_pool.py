@@ -1,6 +1,9 @@
-"""Contract 19: one process, one pool; a worker imports its handlers and calls no function over the network (R18).
+"""Contract 19: one process, one pool.
 
-Broken once, and kept broken below: a module that imports an HTTP client, one that opens a second pool, and a worker whose jobs each open an app of their own.
+A worker imports its handlers and calls no function over the network (R18).
+
+Broken once, and kept broken below: a module that imports an HTTP client, one that opens a second
+pool, and a worker whose jobs each open an app of their own.
 """
 
 from __future__ import annotations
@@ -129,7 +132,8 @@ async def connections_of_a_busy_worker(settings: Settings, dsn: str, *, app_per_
             working = asyncio.create_task(worker.run())
             await eventually_async(lambda: crowd.inside >= settings.pool_size_max, timeout=30)
             n = observer.value(
-                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'livewell'"
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name "
+                "= 'livewell'"
             )
             crowd.counted.set()
             worker.stop()

@@ -142,7 +142,10 @@ async def test_an_upsert_that_forgets_a_column_is_noticed(registry: RegistrySess
             'the bounds of column "price" are none in the table',
         ),
         (
-            "ALTER TABLE livewell_data.quote DROP CONSTRAINT price_bounds, ADD CONSTRAINT price_bounds CHECK (price > -5)",
+            (
+                "ALTER TABLE livewell_data.quote DROP CONSTRAINT price_bounds, ADD CONSTRAINT price_bounds CHECK "
+                "(price > -5)"
+            ),
             'the bounds of column "price" are unknown in the table',
         ),
         (
@@ -180,7 +183,8 @@ async def test_a_change_by_hand_is_found(registry: RegistrySession, statement: s
 async def test_the_sql_that_is_told_ends_the_drift(registry: RegistrySession) -> None:
     """What `types check` prints can be run."""
     registry.rows(
-        "ALTER TABLE livewell_data.quote ADD COLUMN mine integer CHECK (mine > 0), ALTER COLUMN volume TYPE double precision, DROP CONSTRAINT price_bounds"
+        "ALTER TABLE livewell_data.quote ADD COLUMN mine integer CHECK (mine > 0), ALTER COLUMN volume TYPE "
+        "double precision, DROP CONSTRAINT price_bounds"
     )
 
     for one in await drift(registry):

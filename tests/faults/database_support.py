@@ -1,4 +1,7 @@
-"""What the F-B scenarios share: servers of their own, roads to them that can be broken, tasks that quarrel over the database, and counts from outside.
+"""What the F-B scenarios share.
+
+Servers of their own, roads to them that can be broken, tasks that quarrel over the database, and
+counts from outside.
 
 A worker with the tasks of the fleet and those below: `fleet.workers(1, command=SPECIAL)`.
 """
@@ -73,7 +76,10 @@ def at_port(dsn: str, port: int) -> str:
 
 
 def proxy_to(dsn: str) -> TcpProxy:
-    """A breakable road to that server: `async with proxy_to(dsn) as proxy: at_port(dsn, proxy.port)`."""
+    """A breakable road to that server.
+
+    `async with proxy_to(dsn) as proxy: at_port(dsn, proxy.port)`.
+    """
     parts = conninfo_to_dict(dsn)
     return TcpProxy(str(parts.get("host") or "127.0.0.1"), int(str(parts.get("port") or 5432)))
 
@@ -122,7 +128,8 @@ class Producer:
         Answers how many there were.
         """
         found = self._fleet.rows(
-            "SELECT DISTINCT e.key, h.id FROM effect e JOIN livewell.job_history h USING (fence) WHERE e.key = ANY (%s)",
+            "SELECT DISTINCT e.key, h.id FROM effect e JOIN livewell.job_history h USING (fence) WHERE e.key = "
+            "ANY (%s)",
             (sorted(self.unknown),),
         )
         self._fleet.jobs.update(found)
@@ -180,7 +187,10 @@ class LeaseWatch:
 
 
 def ended_since(fleet: Fleet, offset: int) -> list[float]:
-    """When handlers ended well, of the lines that the log got after it had this many bytes: reading it all takes long after an hour."""
+    """When handlers ended well, of the lines that the log got after it had this many bytes.
+
+    Reading it all takes long after an hour.
+    """
     with fleet.log.path.open("rb") as log:
         log.seek(offset)
         words = [line.split() for line in log.read().decode().split("\n")]
@@ -207,7 +217,10 @@ def rounded(seconds: float | None) -> float | None:
 
 @app.task(queue="work", timeout=120)
 async def hold(job: Job, key: int, seconds: float) -> None:
-    """Take a connection of the pool and keep it, in a transaction, for some seconds; say how the waiting for it ended."""
+    """Take a connection of the pool and keep it, in a transaction, for some seconds.
+
+    Say how the waiting for it ended.
+    """
     with noted(key):
         note("asked", key)
         try:
@@ -237,7 +250,10 @@ async def cross(job: Job, key: int, first: int, second: int, seconds: float) -> 
 
 @app.task(queue="work", timeout=120)
 async def reread(job: Job, key: int, account: int, seconds: float) -> None:
-    """Read, think, write what was read plus one, in one snapshot: of two at once, one fails with 40001."""
+    """Read, think, write what was read plus one, in one snapshot.
+
+    Of two at once, one fails with 40001.
+    """
     with noted(key):
         try:
             async with job.transaction() as tx:

@@ -1,4 +1,7 @@
-"""Real processes for the tests of the embedded server: apps that start it, as us or as another user, and die of signals."""
+"""Real processes for the tests of the embedded server.
+
+Apps that start it, as us or as another user, and die of signals.
+"""
 
 import contextlib
 import os

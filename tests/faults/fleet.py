@@ -207,7 +207,10 @@ class Fleet:
     # ── what is seen from outside ──
 
     def rows(self, query: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Ask the database directly, past the product, any proxy and any pooler; reconnects once."""
+        """Ask the database directly, past the product, any proxy and any pooler.
+
+        Reconnects once.
+        """
         try:
             return self._ask(query, params)
         except psycopg.OperationalError:
@@ -232,7 +235,10 @@ class Fleet:
         return int(self.value("SELECT count(*) FROM livewell.job"))
 
     async def until(self, holds: str, seconds: float, params: Sequence[Any] = ()) -> float | None:
-        """Wait until a query answers true; answers the seconds it took, or None when it did not in time."""
+        """Wait until a query answers true.
+
+        Answers the seconds it took, or None when it did not in time.
+        """
         begun = time.monotonic()
         while not self.value(f"SELECT {holds}", params):
             if time.monotonic() - begun > seconds:
@@ -241,7 +247,10 @@ class Fleet:
         return time.monotonic() - begun
 
     async def until_event(self, event: str, keys: Iterable[int], seconds: float = 20.0) -> float | None:
-        """Wait until the log has such a line for each of these keys; answers the seconds it took, or None."""
+        """Wait until the log has such a line for each of these keys.
+
+        Answers the seconds it took, or None.
+        """
         wanted, begun = set(keys), time.monotonic()
         while not wanted <= {line.key for line in self.events() if line.event == event}:
             if time.monotonic() - begun > seconds:
@@ -250,7 +259,10 @@ class Fleet:
         return time.monotonic() - begun
 
     async def converge(self, findings: Findings, seconds: float) -> float | None:
-        """Liveness: demand that no live job is left within so many seconds; answers how long it took."""
+        """Liveness: demand that no live job is left within so many seconds.
+
+        Answers how long it took.
+        """
         took = await self.until("NOT EXISTS (SELECT FROM livewell.job)", seconds)
         if took is None:
             left = self.rows(
@@ -262,7 +274,10 @@ class Fleet:
         return took
 
     def audit(self, findings: Findings, *, dead: Iterable[int] = ()) -> Tally:
-        """Safety: every job ended exactly once, with exactly one effect if it writes effects; only the given keys may (and must) be dead letters."""
+        """Safety: every job ended exactly once, with exactly one effect if it writes effects.
+
+        Only the given keys may (and must) be dead letters.
+        """
         expected_dead = set(dead)
         effects, tally = self.effects(), Tally(jobs=len(self.jobs))
         ends = Counter(
@@ -333,7 +348,10 @@ class Fleet:
 
 @asynccontextmanager
 async def open_fleet(scale: Scale, **settings: object) -> AsyncIterator[Fleet]:
-    """A fleet on a fresh database of scale.server, gone afterwards; settings are those of every worker, and of the app that enqueues."""
+    """A fleet on a fresh database of scale.server, gone afterwards.
+
+    Settings are those of every worker, and of the app that enqueues.
+    """
     template = await asyncio.to_thread(make_template, scale.server)
     name = f"livewell_fleet_{secrets.token_hex(6)}"
     dsn = await asyncio.to_thread(scratch.clone, scale.server, template, name)
@@ -352,7 +370,10 @@ async def open_fleet(scale: Scale, **settings: object) -> AsyncIterator[Fleet]:
 
 
 def make_template(server: str) -> str:
-    """The name of a migrated template database on this server; named after the SQL, so a changed schema gets a new one."""
+    """The name of a migrated template database on this server.
+
+    Named after the SQL, so a changed schema gets a new one.
+    """
     folder = Path(livewell.__file__).parent
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.rglob("*.sql")))).hexdigest()[:12]
     name = f"livewell_fleet_template_{digest}"

@@ -1,7 +1,10 @@
-"""The app of the worker processes that fault scenarios kill, freeze and starve; run by `livewell worker tests.faults.fleet_app:app`.
+"""The app of the worker processes that fault scenarios kill, freeze and starve.
 
-Every run appends lines `event key pid monotonic-seconds` to the file LIVEWELL_TEST_LOG: the oracle outside the database. Linux gives all processes the same
-monotonic clock, so instants of different processes can be compared. Events:
+Run by `livewell worker tests.faults.fleet_app:app`.
+
+Every run appends lines `event key pid monotonic-seconds` to the file LIVEWELL_TEST_LOG: the oracle
+outside the database. Linux gives all processes the same monotonic clock, so instants of different
+processes can be compared. Events:
 
     start      a handler began              attempt   it is about to write its effect
     done       it ended well                fenced    its effect was refused: somebody else owns the job
@@ -89,7 +92,10 @@ def _gate_is_open() -> bool:
 
 @app.task(queue="work", timeout=600)
 async def gated(job: Job, key: int, tidy_seconds: float = 0.0) -> None:
-    """The same, but work until the scenario opens the gate (Fleet.open_gate); when cancelled, take some seconds to tidy up."""
+    """The same, but work until the scenario opens the gate (Fleet.open_gate).
+
+    When cancelled, take some seconds to tidy up.
+    """
     with noted(key):
         try:
             while not _gate_is_open():  # noqa: ASYNC110 - another process opens it
@@ -102,7 +108,10 @@ async def gated(job: Job, key: int, tidy_seconds: float = 0.0) -> None:
 
 @app.task(queue="work", timeout=120)
 async def stubborn(job: Job, key: int, seconds: float = 0.0) -> None:
-    """The same, but nothing stops it on the way: no cancellation, and not the news that it was buried. Run again, it is quick."""
+    """The same, but nothing stops it on the way.
+
+    No cancellation, and not the news that it was buried. Run again, it is quick.
+    """
     seconds = _patience(key, seconds)
 
     async def act() -> None:
@@ -210,13 +219,19 @@ async def unspeakable(key: int) -> None:
 
 @app.task(queue="bad", timeout=30)
 async def cancel_itself(key: int) -> None:
-    """Await something that was cancelled: the handler's own affair, but it looks as if the worker had stopped it."""
+    """Await something that was cancelled.
+
+    The handler's own affair, but it looks as if the worker had stopped it.
+    """
     with noted(key):
         raise asyncio.CancelledError
 
 
 def work_within_memory() -> None:
-    """Be `livewell worker` in a bounded address space: what the imports took, plus what the environment allows."""
+    """Be `livewell worker` in a bounded address space.
+
+    What the imports took, plus what the environment allows.
+    """
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     bound = pages * os.sysconf("SC_PAGE_SIZE") + int(os.environ[MEMORY])
     resource.setrlimit(resource.RLIMIT_AS, (bound, bound))

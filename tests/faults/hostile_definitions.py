@@ -1,4 +1,8 @@
-"""Malicious and broken definitions (F-F1): files as bytes, documents as a registry row would hold them, and rows that only the owner could write by hand."""
+"""Malicious and broken definitions (F-F1).
+
+Files as bytes, documents as a registry row would hold them, and rows that only the owner could
+write by hand.
+"""
 
 from __future__ import annotations
 

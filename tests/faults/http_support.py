@@ -1,11 +1,15 @@
-"""What the scenarios about HTTP share: a real `livewell serve` on a database of its own, people who come to it, and every operation that its OpenAPI document names.
+"""What the scenarios about HTTP share.
+
+A real `livewell serve` on a database of its own, people who come to it, and every operation that
+its OpenAPI document names.
 
     async with open_site(scale) as site:
         ann = site.visitor("ann", site.key("view", "subscribe").text)
         for operation in await site.operations():
             answer = await ann.call(operation, session=…)
 
-The operations come from the document, never from a list: a route, a parameter or a body that nobody thought of here stops the scenario until somebody has.
+The operations come from the document, never from a list: a route, a parameter or a body that nobody
+thought of here stops the scenario until somebody has.
 """
 
 from __future__ import annotations
@@ -183,7 +187,10 @@ class Site:
         return self.visitors[-1]
 
     async def operations(self) -> list[Operation]:
-        """Everything that the document names; fails on a parameter or a body that is not known here."""
+        """Everything that the document names.
+
+        Fails on a parameter or a body that is not known here.
+        """
         document = (await self.visitor("stranger", None).client.get("/v1/openapi.json")).json()
         found = [
             Operation(method.upper(), path, _body(operation))

@@ -1,7 +1,11 @@
-"""The app of worker processes that call an upstream under limits; run by `livewell worker tests.faults.limited_app:app`.
+"""The app of worker processes that call an upstream under limits.
 
-The environment says which upstream (LIVEWELL_TEST_UPSTREAM_PORT) and which limits (LIVEWELL_TEST_LIMITERS: JSON, queue → arguments of app.limiter), so that the
-process that enqueues and those that work declare the same. Every run appends the lines of fleet_app to LIVEWELL_TEST_LOG, and, with its fence instead of its key:
+Run by `livewell worker tests.faults.limited_app:app`.
+
+The environment says which upstream (LIVEWELL_TEST_UPSTREAM_PORT) and which limits
+(LIVEWELL_TEST_LIMITERS: JSON, queue → arguments of app.limiter), so that the process that enqueues
+and those that work declare the same. Every run appends the lines of fleet_app to LIVEWELL_TEST_LOG,
+and, with its fence instead of its key:
 
     sent       the permit was checked, at this instant, and the request written    heard     the answer is here, and its bytes are counted
 
@@ -39,7 +43,10 @@ def make_app(limiters: Mapping[str, Mapping[str, Any]]) -> Livewell:
 
 
 async def call(job: Job, key: int, linger_seconds: float = 0.0) -> None:
-    """Make one call to the upstream, say what it cost, and linger: the answer is here, the result not yet handed in."""
+    """Make one call to the upstream, say what it cost, and linger.
+
+    The answer is here, the result not yet handed in.
+    """
     with noted(key):
         status, size = await _fetch(job, key)
         job.used(size)
@@ -51,7 +58,10 @@ async def call(job: Job, key: int, linger_seconds: float = 0.0) -> None:
 
 
 async def _fetch(job: Job, key: int) -> tuple[int, int]:
-    """One request on a connection of its own, the permit checked on the connected socket; answers the status and all bytes that came."""
+    """One request on a connection of its own, the permit checked on the connected socket.
+
+    Answers the status and all bytes that came.
+    """
     request = (
         f"GET /quote?symbol=K{key} HTTP/1.1\r\nConnection: close\r\nAuthorization: Bearer {job.credential}\r\n"
         f"X-Livewell-Call: {call_id((job.id, job.claimed.fence))}\r\n\r\n"

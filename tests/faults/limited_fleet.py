@@ -45,7 +45,10 @@ class LimitedFleet:
         return await self.fleet.workers(n, env=self.env, command=COMMAND, **settings)
 
     def lags(self) -> dict[int, float]:
-        """Seconds from the check of the permit to the upstream's stamp, by fence: what no limiter can know of, and d does not cover."""
+        """Seconds from the check of the permit to the upstream's stamp, by fence.
+
+        What no limiter can know of, and d does not cover.
+        """
         checked = {line.key: line.at for line in self.fleet.events() if line.event == "sent"}
         fences = ((call.at_ns, call.jobs[0][1]) for call in self.upstream.log.read())
         return {fence: at_ns / 1e9 - checked[fence] for at_ns, fence in fences if fence in checked}

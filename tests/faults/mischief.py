@@ -1,10 +1,14 @@
-"""A hostile upstream in a process of its own: some keys are ill, some answers were never asked for, and walls come when they are least welcome.
+"""A hostile upstream in a process of its own.
+
+Some keys are ill, some answers were never asked for, and walls come when they are least welcome.
 
     python -m tests.faults.mischief LOG SEED        prints "listening on PORT"
 
-Every answer carries a mark, `type|key|n`, which the product stores like any other column: a row whose mark names another type or key was stored under the wrong one. n grows with time, so the log says
-whether, and since when, a mark was true. Ill keys (ILL-500, ILL-HTML, …) are honest for their first answers, then ill for ever. The log has a line for every call as it came, and for every honest answer as it left;
-answers that nobody asked for are not honest.
+Every answer carries a mark, `type|key|n`, which the product stores like any other column: a row
+whose mark names another type or key was stored under the wrong one. n grows with time, so the log
+says whether, and since when, a mark was true. Ill keys (ILL-500, ILL-HTML, …) are honest for their
+first answers, then ill for ever. The log has a line for every call as it came, and for every honest
+answer as it left; answers that nobody asked for are not honest.
 
     asked ──▶ [held, if ordered] ──▶ answered ──▶ with some luck: a second answer at once, or before the next one on this connection
 """
@@ -82,9 +86,12 @@ class Upstream:
         return _response(200, f"[{', '.join(rows)}]".encode("utf-8", "surrogatepass"))
 
     def forged(self, asked: str) -> bytes:
-        """An answer to a question that was not asked: true of another type or of a key that nobody asks for, or an end that names nothing.
+        """An answer to a question that was not asked.
 
-        Never of the asked type with a key that may be asked next: no client could tell that from the true answer.
+        True of another type or of a key that nobody asks for, or an end that names nothing.
+
+        Never of the asked type with a key that may be asked next: no client could tell that from
+        the true answer.
         """
         kind = self.chance.choice(TYPES)
         key = f"K{self.chance.randrange(20) + (20 if kind == asked else 0):02d}"

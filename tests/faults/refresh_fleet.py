@@ -136,7 +136,10 @@ class RefreshFleet:
         return await self.fleet.workers(n, env={**self.env, **(env or {})}, command=COMMAND, **settings)
 
     async def apply(self, name: str, **changes: Any) -> None:
-        """Apply a shipped type that goes by age alone and lives as long as the fleet says; changes by table, None takes a value away."""
+        """Apply a shipped type that goes by age alone and lives as long as the fleet says.
+
+        Changes by table, None takes a value away.
+        """
         document = tomllib.loads((TYPES / f"{name}.toml").read_text(), parse_float=Decimal)
         document["type"]["ttl"] = self.ttl
         document["answer"]["rule"] = "age"
@@ -151,7 +154,8 @@ class RefreshFleet:
         )
         if not known:
             self.fleet.rows(
-                f"CREATE TRIGGER note_stored AFTER INSERT OR UPDATE ON livewell_data.{name} FOR EACH ROW EXECUTE FUNCTION public.note_stored()"
+                f"CREATE TRIGGER note_stored AFTER INSERT OR UPDATE ON livewell_data.{name} FOR EACH ROW "
+                "EXECUTE FUNCTION public.note_stored()"
             )
 
     async def upstream(self, limits: str = "") -> None:
@@ -171,7 +175,8 @@ class RefreshFleet:
     def hurry(self) -> None:
         """Let retries come soon: a test is about what they bring, not about how long one waits for them. Applying an upstream or a type sets it back."""
         self.fleet.rows(
-            "UPDATE livewell.queue SET backoff_base_seconds = 0.05, backoff_cap_seconds = 0.05 WHERE name LIKE 'refresh.%%'"
+            "UPDATE livewell.queue SET backoff_base_seconds = 0.05, backoff_cap_seconds = 0.05 WHERE name LIKE "
+            "'refresh.%%'"
         )
 
     def symbols(self, n: int) -> list[str]:
@@ -343,7 +348,10 @@ async def open_refresh_fleet(
     secret: str = "test-key-of-the-simulator",  # noqa: S107 - of nobody
     **settings: object,
 ) -> AsyncIterator[RefreshFleet]:
-    """A fleet on a fresh database, with the upstream and these types applied, no worker yet; every look at the watched keys goes on until it is closed."""
+    """A fleet on a fresh database, with the upstream and these types applied, no worker yet.
+
+    Every look at the watched keys goes on until it is closed.
+    """
     log = scale.folder / f"simulator-{uuid.uuid4().hex[:8]}.log"
     given = {"outbound_private_hosts": HOST, **settings}
     async with (

@@ -59,7 +59,10 @@ class Schedulers:
         self._hold.unlink(missing_ok=True)
 
     def judge(self, findings: Findings, *, missing_max: int = 0) -> dict[str, int]:
-        """Each slot once, and none left out between the first and the last; nothing began before it was due."""
+        """Each slot once, and none left out between the first and the last.
+
+        Nothing began before it was due.
+        """
         times = Counter(line.key for line in self.starts())
         steps = [round((b - a) / (EVERY_SECONDS * 1_000_000)) for a, b in pairwise(sorted(times))]
         twice, missing = sum(n - 1 for n in times.values()), sum(step - 1 for step in steps)

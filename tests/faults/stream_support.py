@@ -1,4 +1,7 @@
-"""What the stream scenarios share: a database full of sessions, a real server process, a crowd of clients that write down what they were sent, and counts from outside.
+"""What the stream scenarios share.
+
+A database full of sessions, a real server process, a crowd of clients that write down what they
+were sent, and counts from outside.
 
 The crowd is the benchmark's: what it has seen is the oracle, beside what it stored itself.
 """

@@ -1,4 +1,7 @@
-"""The judge of refreshing fleets: it finds nothing where nothing is wrong, and every sabotage where something is."""
+"""The judge of refreshing fleets.
+
+It finds nothing where nothing is wrong, and every sabotage where something is.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ UPDATE livewell_data.quote q SET timestamp = timestamp - 3600 FROM back WHERE q.
 
 
 async def test_every_sabotage_is_found(livewell_server: str, tmp_path: Path) -> None:
-    """A wrong value, an older one, a stamp of freshness, a torn write, a wrong counter: each by its own figure, and nothing before."""
+    """A wrong value, an older one, a stamp of freshness, a torn write, a wrong counter.
+
+    Each by its own figure, and nothing before.
+    """
     scale = Scale(full=False, seed=1, server=livewell_server, folder=tmp_path)
     findings = Findings()
     async with open_refresh_fleet(scale, ttl="10m") as market:

@@ -1,4 +1,7 @@
-"""The judge of the siege can fail: each thing that must not happen to honest people is a violation."""
+"""The judge of the siege can fail.
+
+Each thing that must not happen to honest people is a violation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A program that enqueues, one job after another, until a file tells it to stop: run with the code of the release before, through an upgrade.
+"""A program that enqueues, one job after another, until a file tells it to stop.
+
+Run with the code of the release before, through an upgrade.
 
 python -m tests.faults.upgrade_client STOP     prints `enqueued KEY JOB` for each, and `release VERSION` first
 """

@@ -1,7 +1,10 @@
-"""What limited queues should do, in plain Python: groups, keys, batches and one limiter with rate, budget, breaker and concurrency.
+"""What limited queues should do, in plain Python.
 
-Time is whole seconds since 1970, because usage is kept by the hour and calls by ten seconds. Ranks are seconds too. What waits is found by looking at everything;
-the database is compared with this after every step.
+Groups, keys, batches and one limiter with rate, budget, breaker and concurrency.
+
+Time is whole seconds since 1970, because usage is kept by the hour and calls by ten seconds. Ranks
+are seconds too. What waits is found by looking at everything; the database is compared with this
+after every step.
 """
 
 from __future__ import annotations
@@ -143,7 +146,7 @@ class LimitedModel:
     batches: dict[int, Batch] = field(default_factory=dict)
     last_key: tuple[str, str] = ("", "")  # where upkeep last looked
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- looking ----------------------------------------------------------------------------------
 
     def current(self, queue: str, key: str | None) -> Job | None:
         """Whoever has the key and is not held behind it."""
@@ -192,7 +195,7 @@ class LimitedModel:
     def reserved(self) -> int:
         return sum(j.reserved or 0 for j in self.running(*self.limited()))
 
-    # -- clients -----------------------------------------------------------------------------------------------------
+    # -- clients ----------------------------------------------------------------------------------
 
     def enqueue(self, new: Job, policy: str, delay: int) -> tuple[str, int] | None:
         """None if it was simply inserted, else the answer."""
@@ -270,7 +273,7 @@ class LimitedModel:
         self.batches[batch].sealed = True
         self._end_batches([batch])
 
-    # -- claims ------------------------------------------------------------------------------------------------------
+    # -- claims -----------------------------------------------------------------------------------
 
     def room(self) -> Room:
         """What the limiter allows now."""
@@ -298,7 +301,10 @@ class LimitedModel:
         return Room((min(calls, most), min(background, most)), units)
 
     def claim(self, worker: int, name: str, calls: int, *, empty: bool) -> list[int]:
-        """Which jobs this worker gets, in order; whoever of a full group is met on the way is held."""
+        """Which jobs this worker gets, in order.
+
+        Whoever of a full group is met on the way is held.
+        """
         queue = self.queues[name]
         ready = sorted((j for j in self.jobs.values() if (j.queue, j.state) == (name, "ready")), key=lambda j: j.order)
         if worker not in self.workers or queue.paused or not ready:
@@ -324,7 +330,10 @@ class LimitedModel:
     def _probe(
         self, ready: Sequence[Job], rooms: Sequence[int], units: tuple[float, float], *, empty: bool
     ) -> list[int]:
-        """Half open: a key that is not failing; if there is none, and their time has come, the one that failed least, and longest ago."""
+        """Half open: a key that is not failing.
+
+        If there is none, and their time has come, the one that failed least, and longest ago.
+        """
         it, taken = self.limiter, list[int]()
         for turn in range(5):
             ready = [j for j in ready if j.state == "ready"]
@@ -388,7 +397,7 @@ class LimitedModel:
         one = self.jobs.get(job)
         return one is not None and (one.worker, one.fence) == (worker, fence)
 
-    # -- ends --------------------------------------------------------------------------------------------------------
+    # -- ends -------------------------------------------------------------------------------------
 
     def settle(self, ends: Sequence[End]) -> None:
         """Where outcomes lead, all in one statement."""
@@ -476,7 +485,7 @@ class LimitedModel:
                 n += 1
         return n
 
-    # -- upkeep ------------------------------------------------------------------------------------------------------
+    # -- upkeep -----------------------------------------------------------------------------------
 
     def maintain(self) -> tuple[int, int]:
         """(promoted, lost)."""
@@ -498,7 +507,7 @@ class LimitedModel:
         self.settle(lost)
         return n, len(lost)
 
-    # -- the limiter's books -----------------------------------------------------------------------------------------
+    # -- the limiter's books ----------------------------------------------------------------------
 
     def charge(self, runs: Sequence[tuple[str, int, int | None, bool, str | None, str]]) -> None:
         """(queue, fence, units, measured, ended, key) of each run."""

@@ -62,7 +62,7 @@ class QueueModel:
     history: dict[int, str] = field(default_factory=dict)
     dead: dict[int, Letter] = field(default_factory=dict)
 
-    # -- clients -----------------------------------------------------------------------------------------------------
+    # -- clients ----------------------------------------------------------------------------------
 
     def enqueue(
         self, job: int, *, lane: int, priority: int, max_attempts: int, key: str | None, delay: int
@@ -110,7 +110,7 @@ class QueueModel:
                 went += 1
         return went, len(picked) - went
 
-    # -- workers -----------------------------------------------------------------------------------------------------
+    # -- workers ----------------------------------------------------------------------------------
 
     def claim(self, worker: int, limit: int, *, empty: bool) -> list[int]:
         """Which jobs this worker gets, in order."""
@@ -171,7 +171,7 @@ class QueueModel:
             self.settle(job.id, "released", 0)
         return len(held)
 
-    # -- ends --------------------------------------------------------------------------------------------------------
+    # -- ends -------------------------------------------------------------------------------------
 
     def settle(self, job: int, outcome: str, delay: int) -> None:
         """Where an outcome leads."""

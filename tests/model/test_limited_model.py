@@ -53,7 +53,10 @@ used = st.sampled_from([None, 0, 40, 100, 260])
 
 
 class LimitedMachine(RuleBasedStateMachine):
-    """Queues a and b share a limiter, c has none; a few workers; everything that can happen to a job."""
+    """Queues a and b share a limiter, c has none; a few workers.
+
+    Everything that can happen to a job.
+    """
 
     def __init__(self, queue: QueueSession) -> None:
         super().__init__()
@@ -83,7 +86,8 @@ class LimitedMachine(RuleBasedStateMachine):
     ) -> None:
         # From midnight: where hours and tens of seconds begin is the same in every run.
         self.queue.rows(
-            "UPDATE livewell_test.clock SET ahead = '0', frozen_at = date_trunc('day', pg_catalog.clock_timestamp(), 'UTC')"
+            "UPDATE livewell_test.clock SET ahead = '0', frozen_at = date_trunc('day', "
+            "pg_catalog.clock_timestamp(), 'UTC')"
         )
         self.queue.reset()
         now = int(self.queue.value("SELECT extract(epoch FROM livewell.now())"))
@@ -142,7 +146,7 @@ class LimitedMachine(RuleBasedStateMachine):
             name,
         )
 
-    # -- clients -----------------------------------------------------------------------------------------------------
+    # -- clients ----------------------------------------------------------------------------------
 
     @rule(
         n=st.integers(1, 3),
@@ -216,7 +220,7 @@ class LimitedMachine(RuleBasedStateMachine):
         assert self.queue.value("SELECT livewell.seal_batch(%s)", batch)
         self.model.seal(batch)
 
-    # -- operators and time ------------------------------------------------------------------------------------------
+    # -- operators and time -----------------------------------------------------------------------
 
     @rule(name=names, concurrency=st.sampled_from([None, 1, 4]), group_limit=st.sampled_from([None, 1, 3]))
     def change_queue(self, name: str, concurrency: int | None, group_limit: int | None) -> None:
@@ -255,7 +259,10 @@ class LimitedMachine(RuleBasedStateMachine):
 
     @rule()
     def maintain_until_quiet(self) -> None:
-        """A page may end anywhere, so it takes two looks; then nothing is held that nothing holds."""
+        """A page may end anywhere, so it takes two looks.
+
+        Then nothing is held that nothing holds.
+        """
         self._maintained()
         self._maintained()
         for job in self.model.jobs.values():
@@ -269,13 +276,14 @@ class LimitedMachine(RuleBasedStateMachine):
     def _maintained(self) -> None:
         # Whoever lives has renewed all the while.
         self.queue.rows(
-            "UPDATE livewell.worker SET renewed_at = livewell.now(), steady_since = livewell.now() - lease, expires_at = livewell.now() + lease WHERE id = ANY (%s)",
+            "UPDATE livewell.worker SET renewed_at = livewell.now(), steady_since = livewell.now() - lease, "
+            "expires_at = livewell.now() + lease WHERE id = ANY (%s)",
             sorted(self.model.workers),
         )
         [(ran, promoted, _, lost, _)] = self.queue.rows("SELECT * FROM livewell.maintain(%s, 0, 0)", self.undertaker)
         assert (ran, (promoted, lost)) == (True, self.model.maintain())
 
-    # -- workers -----------------------------------------------------------------------------------------------------
+    # -- workers ----------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.model.workers) < 4)
     @rule()
@@ -307,7 +315,7 @@ class LimitedMachine(RuleBasedStateMachine):
         )  # fmt: skip
         self.claim(pick=pick, name=name, calls=3)
 
-    # -- ways into the corners: steps that chance would rarely put in a row ------------------------------------------
+    # -- ways into the corners: steps that chance would rarely put in a row -----------------------
 
     def _new(self, name: str, lane: int, n: int = 1) -> None:
         self.enqueue(
@@ -316,7 +324,10 @@ class LimitedMachine(RuleBasedStateMachine):
 
     @rule(pick=picks, lane=st.sampled_from([0, 0, 1]), ended=st.sampled_from(["ok", "ok", "upstream"]))
     def overload(self, pick: int, lane: int, ended: str) -> None:
-        """One call a second is wanted for longer than a window; whatever is let through ends at once."""
+        """One call a second is wanted for longer than a window.
+
+        Whatever is let through ends at once.
+        """
         for _ in range(14):
             self._new("a", lane)
             before = len(self.claims)
@@ -328,7 +339,11 @@ class LimitedMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.limiter.breaker)
     @rule(pick=picks, ended=st.sampled_from(["ok", "data", "upstream", "ours", None]))
     def upstream_fails_and_is_probed(self, pick: int, ended: str | None) -> None:
-        """Two failures open the breaker; after its time one call goes, the next does not, and the first one's end decides. Calls from before report their failure last."""
+        """Two failures open the breaker.
+
+        After its time one call goes, the next does not, and the first one's end decides. Calls from
+        before report their failure last.
+        """
         self._new("a", 0, n=2)
         older = len(self.claims)
         self.claim(pick=pick, name="a", calls=2)
@@ -379,7 +394,10 @@ class LimitedMachine(RuleBasedStateMachine):
             self._limits_hold(name, claims)
 
     def _limits_hold(self, name: str, claims: list[LimitedClaim]) -> None:
-        """Said once more without the model's arithmetic: whoever was just let in is within every limit."""
+        """Said once more without the model's arithmetic.
+
+        Whoever was just let in is within every limit.
+        """
         world, it, queue = self.model, self.model.limiter, self.model.queues[name]
         assert queue.concurrency is None or len(world.running(name)) <= queue.concurrency
         for claim in claims:
@@ -405,7 +423,10 @@ class LimitedMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.claims)
     @rule(some=st.lists(st.tuples(picks, outcomes, st.sampled_from([0, 0, 10]), used, ends), min_size=1, max_size=3))
     def finish(self, some: list[tuple[int, str, int, int | None, str | None]]) -> None:
-        """Each worker sends its own; some of them are zombies, whose bytes are booked all the same."""
+        """Each worker sends its own.
+
+        Some of them are zombies, whose bytes are booked all the same.
+        """
         chosen = {self.claims[-1 - pick % len(self.claims)]: details for pick, *details in some}
         for worker in {claim.worker for claim in chosen}:
             mine = [
@@ -448,7 +469,7 @@ class LimitedMachine(RuleBasedStateMachine):
         assert self.queue.reconcile(worker, mark=self.queue.mark()) == len(unknown)
         self.model.settle(sorted(unknown, key=lambda end: end.job))
 
-    # -- what must be true after every step --------------------------------------------------------------------------
+    # -- what must be true after every step -------------------------------------------------------
 
     @invariant()
     def everything_is_as_in_the_model(self) -> None:

@@ -129,7 +129,10 @@ class Fleet:
         self.at(again + chance.uniform(0, 0.01), lambda: self.ask(place, again))
 
     def call(self, claim: LimitedClaim, sent: float, answered: float) -> None:
-        """Written while the permit is good; stamped; answered in time, or given up at the deadline."""
+        """Written while the permit is good; stamped.
+
+        Answered in time, or given up at the deadline.
+        """
         chance = self.network.chance
         if answered > sent + PERMIT:
             self.at(answered, lambda: self.end(claim, "released", used=0, ended="ours"))
@@ -166,7 +169,8 @@ class Fleet:
     def bury(self, gone: int) -> None:
         self.queue.expire(gone)
         self.queue.rows(
-            "UPDATE livewell.worker SET renewed_at = livewell.now(), steady_since = livewell.now() - lease, expires_at = livewell.now() + lease WHERE id = ANY (%s)",
+            "UPDATE livewell.worker SET renewed_at = livewell.now(), steady_since = livewell.now() - lease, "
+            "expires_at = livewell.now() + lease WHERE id = ANY (%s)",
             [self.undertaker, *self.workers],
         )
         self.queue.recover(self.undertaker)
@@ -210,7 +214,10 @@ def test_the_twin_that_counts_at_the_grant_exceeds_it(
 
 
 def test_an_ordinary_way_costs_next_to_nothing(queue: QueueSession, chance: random.Random) -> None:
-    """300 a minute at a round trip of up to 100 ms: at least 97 % of the limit is used, and it is never exceeded."""
+    """300 a minute at a round trip of up to 100 ms.
+
+    At least 97 % of the limit is used, and it is never exceeded.
+    """
     network = Network(chance, ordinary_seconds=0.05, slow_share=0, trouble_seconds=0)
     fleet = Fleet(queue, network, limit=300, burst=10)
     fleet.run(190)

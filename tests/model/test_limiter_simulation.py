@@ -1,7 +1,11 @@
-"""Limiters and order in virtual time, through the real SQL: hours pass in seconds, nothing sleeps, and the judge counts calls from outside.
+"""Limiters and order in virtual time, through the real SQL.
 
-Each test prints its seed; LIVEWELL_TEST_SEED repeats it. Seen to fail when calls counted from their grant alone (69 calls in a window of 60), when the reserve
-was left out (60 of the background instead of 54), when the newest were taken first, when the budget's day was five hours behind UTC all year, and when a day had 24 hours.
+Hours pass in seconds, nothing sleeps, and the judge counts calls from outside.
+
+Each test prints its seed; LIVEWELL_TEST_SEED repeats it. Seen to fail when calls counted from their
+grant alone (69 calls in a window of 60), when the reserve was left out (60 of the background
+instead of 54), when the newest were taken first, when the budget's day was five hours behind UTC
+all year, and when a day had 24 hours.
 """
 
 from __future__ import annotations
@@ -37,7 +41,10 @@ def chance() -> random.Random:
 
 @dataclass(slots=True)
 class Waiting:
-    """A job as its client knows it: in which order it should go, and who was ahead of it when it came."""
+    """A job as its client knows it.
+
+    In which order it should go, and who was ahead of it when it came.
+    """
 
     rank: int
     id: int
@@ -151,7 +158,10 @@ class Simulation:
 
 
 def steady_use(calls: list[Call], limit: int) -> float:
-    """The share of the limit that was used once the first burst is past: over three whole windows, each longer by the slowest call."""
+    """The share of the limit that was used once the first burst is past.
+
+    Over three whole windows, each longer by the slowest call.
+    """
     period = WINDOW + 2 * PERMIT
     return len(calls_between(calls, int(period * 1e9), int(4 * period * 1e9))) / (3 * period * limit / WINDOW)
 
@@ -187,13 +197,16 @@ def test_both_lanes_together_keep_the_rate_and_people_hardly_wait(simulation: Si
     assert len(simulation.waiting[0]) <= BURST
 
 
-# -- a budget over days ----------------------------------------------------------------------------------------------
+# -- a budget over days --------------------------------------------------------------------------
 
 BUDGET, STOP, ESTIMATE = 10_000, 9_500, 100
 
 
 def resets(at: time_of_day, zone: ZoneInfo, start: datetime, days: int) -> Iterator[datetime]:
-    """The instants of the reset, by Python's own calendar: one a clock change leaves out is an hour later, one that comes twice is the second."""
+    """The instants of the reset, by Python's own calendar.
+
+    One a clock change leaves out is an hour later, one that comes twice is the second.
+    """
     for day in range(-1, days + 2):
         local = datetime.combine(start.astimezone(zone).date() + timedelta(days=day), at, zone)
         early, late = local.astimezone(UTC), local.replace(fold=1).astimezone(UTC)

@@ -1,6 +1,9 @@
-"""The plan (X4) against the simulation of the due check: the same keys, viewers and calls, played in virtual time, end where the arithmetic says.
+"""The plan (X4) against the simulation of the due check.
 
-The policy is the one that tests/model/test_refresh_fairness.py compares with the SQL, page and all. Groups are cut as livewell.plan_state() cuts them.
+The same keys, viewers and calls, played in virtual time, end where the arithmetic says.
+
+The policy is the one that tests/model/test_refresh_fairness.py compares with the SQL, page and all.
+Groups are cut as livewell.plan_state() cuts them.
 """
 
 from __future__ import annotations

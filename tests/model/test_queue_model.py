@@ -73,7 +73,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.register()
         self.enqueue(n=3, key=None, lane=1, priority=0, delay=0, max_attempts=2)
 
-    # -- clients -----------------------------------------------------------------------------------------------------
+    # -- clients ----------------------------------------------------------------------------------
 
     @rule(
         n=st.integers(1, 3),
@@ -126,7 +126,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.pause(paused=paused)
         self.model.paused = paused
 
-    # -- time --------------------------------------------------------------------------------------------------------
+    # -- time -------------------------------------------------------------------------------------
 
     @rule(by=seconds)
     def advance(self, by: int) -> None:
@@ -135,7 +135,10 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(pick=picks)
     def all_but_one_live_on(self, pick: int) -> None:
-        """The others renew for more than a lease, and recover; whoever is silent loses what it holds."""
+        """The others renew for more than a lease, and recover.
+
+        Whoever is silent loses what it holds.
+        """
         silent = self._worker(pick)
         for _ in range(4):
             self.advance(12)
@@ -149,7 +152,7 @@ class QueueMachine(RuleBasedStateMachine):
     def promote(self) -> None:
         assert self.queue.promote() == self.model.promote()
 
-    # -- workers -----------------------------------------------------------------------------------------------------
+    # -- workers ----------------------------------------------------------------------------------
 
     @precondition(lambda self: len(self.model.workers) < 4)
     @rule()
@@ -247,7 +250,7 @@ class QueueMachine(RuleBasedStateMachine):
         """The newest for small numbers: those are most often still held."""
         return list({self.claims[-1 - pick % len(self.claims)]: None for pick in some}) if self.claims else []
 
-    # -- what must be true after every step --------------------------------------------------------------------------
+    # -- what must be true after every step -------------------------------------------------------
 
     @invariant()
     def everything_is_as_in_the_model(self) -> None:

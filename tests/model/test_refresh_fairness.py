@@ -154,7 +154,8 @@ def test_the_sql_dispatches_what_the_model_does(refresh: RefreshSession) -> None
         for key in expected:
             key.due_at = now + 60 + int(key.name[1:]) / 1000
         refresh.rows(
-            "UPDATE livewell.ledger SET fetched_at = livewell.now(), checked_at = livewell.now(), due_at = livewell.now() + interval '1 minute' + substr(key, 2)::int * interval '1 ms' WHERE key = ANY (%s)",
+            "UPDATE livewell.ledger SET fetched_at = livewell.now(), checked_at = livewell.now(), due_at = "
+            "livewell.now() + interval '1 minute' + substr(key, 2)::int * interval '1 ms' WHERE key = ANY (%s)",
             done,
         )
         passes = chance.randint(1, 40) + 0.5 * chance.random()

@@ -89,9 +89,12 @@ class Enqueuers:
 async def test_enqueuers_are_told_one_class_of_error_for_every_way_the_database_is_away(
     server: embedded.EmbeddedServer, way: str
 ) -> None:
-    """kill -9, SIGSTOP, a cut in the middle of an answer, a half-open connection, an administrator: "away, try again" is DatabaseUnavailable and nothing else.
+    """kill -9, SIGSTOP, a cut in the middle of an answer, a half-open connection, an administrator.
 
-    Seen failing: a connection that broke in the middle of an answer was a bare DatabaseError (536 of 741 errors in a campaign).
+    "away, try again" is DatabaseUnavailable and nothing else.
+
+    Seen failing: a connection that broke in the middle of an answer was a bare DatabaseError (536
+    of 741 errors in a campaign).
     """
     async with proxy_to(server.dsn) as proxy:
         app = Livewell(settings(at_port(server.dsn, proxy.port)))
@@ -173,7 +176,9 @@ def _signal_all(server: embedded.EmbeddedServer, number: int) -> None:
 def test_an_app_that_could_not_be_opened_says_unavailable_and_opens_later(
     livewell_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outage begins while app.sync opens; each call is told DatabaseUnavailable, and the first one after the outage succeeds.
+    """The outage begins while app.sync opens.
+
+    Each call is told DatabaseUnavailable, and the first one after the outage succeeds.
 
     Opening is all or nothing: nothing of a failed one may be in the way of the next.
     """
@@ -204,7 +209,10 @@ def test_an_app_that_could_not_be_opened_says_unavailable_and_opens_later(
 
 
 async def test_who_enqueues_after_a_failed_open_is_told_why(livewell_dsn: str) -> None:
-    """Not open because the database was away is "try again"; never opened is the caller's own mistake."""
+    """Not open because the database was away is "try again".
+
+    Never opened is the caller's own mistake.
+    """
     app = Livewell(settings(at_port(livewell_dsn, 1)))
 
     @app.task()

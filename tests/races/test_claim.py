@@ -16,11 +16,14 @@ def claimed(outcome: Outcome, *names: str) -> list[int]:
     return [row[0] for name in names for row in outcome.answer(name)]
 
 
-# -- promote, claim, cancel ------------------------------------------------------------------------------------------
+# -- promote, claim, cancel ----------------------------------------------------------------------
 
 
 async def promote_claim_cancel(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """Two delayed jobs are due and one is ready; a client cancels one of the delayed and the ready one."""
+    """Two delayed jobs are due and one is ready.
+
+    A client cancels one of the delayed and the ready one.
+    """
 
     def prepare() -> Given:
         queue.reset()
@@ -104,7 +107,7 @@ async def test_two_promotions_share_what_is_due(queue: QueueSession, queue_dsn: 
     assert found == []
 
 
-# -- suspects --------------------------------------------------------------------------------------------------------
+# -- suspects ------------------------------------------------------------------------------------
 
 
 def suspect(queue: QueueSession) -> int:
@@ -119,7 +122,10 @@ def suspect(queue: QueueSession) -> int:
 
 
 def test_a_suspect_goes_only_to_an_empty_worker_and_alone(queue: QueueSession) -> None:
-    """A worker that holds anything gets the others; an empty one gets the suspect and nothing else."""
+    """A worker that holds anything gets the others.
+
+    An empty one gets the suspect and nothing else.
+    """
     job = suspect(queue)
     others = queue.enqueue(3)
     busy, empty = queue.register(), queue.register()
@@ -151,7 +157,10 @@ async def test_two_empty_workers_do_not_share_a_suspect(queue: QueueSession, que
 
 
 def poison_beside_innocents(queue: QueueSession) -> tuple[str, list[str]]:
-    """One job kills every worker that holds it; a fleet of fresh workers claims as real ones do until nothing is left."""
+    """One job kills every worker that holds it.
+
+    A fleet of fresh workers claims as real ones do until nothing is left.
+    """
     poison = queue.enqueue()[0]
     innocents = queue.enqueue(4)
     undertaker = queue.steady()

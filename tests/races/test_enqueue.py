@@ -23,7 +23,7 @@ def live(queue: QueueSession) -> list[int]:
     return queue.column("SELECT id FROM livewell.job ORDER BY id")
 
 
-# -- one key, three callers ------------------------------------------------------------------------------------------
+# -- one key, three callers ----------------------------------------------------------------------
 
 
 async def three_callers_with_one_key(queue: QueueSession, queue_dsn: str) -> list[str]:
@@ -61,11 +61,14 @@ async def test_without_the_unique_index_it_breaks(livewell_dsn: str) -> None:
         assert await three_callers_with_one_key(queue, livewell_dsn) != []
 
 
-# -- many keys, opposite orders --------------------------------------------------------------------------------------
+# -- many keys, opposite orders ------------------------------------------------------------------
 
 
 async def many_keys_in_opposite_orders(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """Two callers with the same three keys in opposite orders; a third, who will roll back, holds the middle one."""
+    """Two callers with the same three keys in opposite orders.
+
+    A third, who will roll back, holds the middle one.
+    """
 
     def prepare() -> Given:
         queue.reset()
@@ -105,7 +108,7 @@ async def test_without_key_order_it_breaks(queue: QueueSession, queue_dsn: str) 
     assert [line for line in found if "40P01" in line] != []
 
 
-# -- the key's holder ends meanwhile ---------------------------------------------------------------------------------
+# -- the key's holder ends meanwhile -------------------------------------------------------------
 
 
 async def holder_ends_between_insert_and_look(queue: QueueSession, queue_dsn: str, call: str) -> list[Outcome]:
@@ -175,7 +178,7 @@ def test_a_repeated_call_knows_its_finished_job_although_its_key_is_taken_again(
     assert queue.enqueue_given(json.loads(text), again=True) == [(ids[0], "known", ids[0])]
 
 
-# -- a call repeated after an unknown commit -------------------------------------------------------------------------
+# -- a call repeated after an unknown commit -----------------------------------------------------
 
 
 async def repeated_call_beside_its_first_jobs_life(queue: QueueSession, queue_dsn: str) -> list[str]:
@@ -198,7 +201,8 @@ async def repeated_call_beside_its_first_jobs_life(queue: QueueSession, queue_ds
     def judge(outcome: Outcome) -> str | None:
         job = outcome.given["job"]
         places = queue.column(
-            "SELECT 'live' FROM livewell.job WHERE id = %s UNION ALL SELECT 'history' FROM livewell.job_history WHERE id = %s",
+            "SELECT 'live' FROM livewell.job WHERE id = %s UNION ALL SELECT 'history' FROM livewell.job_history "
+            "WHERE id = %s",
             job,
             job,
         )
@@ -223,7 +227,10 @@ async def test_a_repeated_call_does_not_run_a_job_twice(queue: QueueSession, que
 
 
 async def test_without_looking_again_after_the_insert_it_breaks(queue: QueueSession, queue_dsn: str) -> None:
-    """The snapshot from before the wait does not know the end of the first job: it is born again."""
+    """The snapshot from before the wait does not know the end of the first job.
+
+    It is born again.
+    """
     with variant(queue_dsn, "enqueue_jobs", ("    IF p_again THEN\n", "    IF false THEN\n")):
         assert await repeated_call_beside_its_first_jobs_life(queue, queue_dsn) != []
 

@@ -1,4 +1,7 @@
-"""One key that everybody looks at: thousands subscribe at once, beside a due check that dispatches it again and again."""
+"""One key that everybody looks at.
+
+Thousands subscribe at once, beside a due check that dispatches it again and again.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ WAITS = "SELECT coalesce(max(extract(epoch FROM pg_catalog.clock_timestamp() - l
 def test_nobody_waits_for_a_lock_on_a_hot_key_and_it_is_dispatched_every_time(
     refresh: RefreshSession, queue_dsn: str
 ) -> None:
-    """Share locks do not meet each other, nor the lock of a dispatch; no wait of 50 ms is ever seen."""
+    """Share locks do not meet each other, nor the lock of a dispatch.
+
+    No wait of 50 ms is ever seen.
+    """
     refresh.subscribe(refresh.open("first"), "AAPL", user="first")
     fence = refresh.hold()
     over = threading.Event()

@@ -23,11 +23,12 @@ KEY_SHARE = "PERFORM FROM livewell.worker w WHERE w.id = p_worker FOR KEY SHARE;
 def ownerless(queue: QueueSession) -> list[int]:
     """Running jobs whose worker has no lease."""
     return queue.column(
-        "SELECT id FROM livewell.job j WHERE state = 'running' AND NOT EXISTS (SELECT FROM livewell.worker w WHERE w.id = j.worker)"
+        "SELECT id FROM livewell.job j WHERE state = 'running' AND NOT EXISTS (SELECT FROM livewell.worker w "
+        "WHERE w.id = j.worker)"
     )
 
 
-# -- claim against burial --------------------------------------------------------------------------------------------
+# -- claim against burial ------------------------------------------------------------------------
 
 
 async def claim_against_burial(queue: QueueSession, queue_dsn: str) -> list[str]:
@@ -68,7 +69,10 @@ async def test_without_the_lock_on_its_own_row_it_breaks(queue: QueueSession, qu
 
 
 async def claim_that_reads_before_burial_is_over(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """The burial is under way, uncommitted, when the claim comes; jobs that become ready meanwhile are not to be claimed."""
+    """The burial is under way, uncommitted, when the claim comes.
+
+    Jobs that become ready meanwhile are not to be claimed.
+    """
 
     def prepare() -> Given:
         queue.reset()
@@ -92,7 +96,10 @@ async def test_a_claim_waits_for_a_burial_under_way(queue: QueueSession, queue_d
 
 
 async def test_a_claim_that_reads_in_the_statement_that_locks_breaks(queue: QueueSession, queue_dsn: str) -> None:
-    """Skipping a locked row instead of waiting for it: the claim takes a burial under way for a living worker."""
+    """Skipping a locked row instead of waiting for it.
+
+    The claim takes a burial under way for a living worker.
+    """
     unlocked_look = (
         f"{KEY_SHARE}\n    IF NOT FOUND THEN",
         f"{KEY_SHARE.replace('KEY SHARE', 'KEY SHARE SKIP LOCKED')}\n    IF NOT EXISTS (SELECT FROM livewell.worker w WHERE w.id = p_worker) THEN",
@@ -101,7 +108,7 @@ async def test_a_claim_that_reads_in_the_statement_that_locks_breaks(queue: Queu
         assert await claim_that_reads_before_burial_is_over(queue, queue_dsn) != []
 
 
-# -- claim against heartbeat -----------------------------------------------------------------------------------------
+# -- claim against heartbeat ---------------------------------------------------------------------
 
 
 async def heartbeats_that_waited_for_a_claim(queue: QueueSession, queue_dsn: str) -> list[str]:
@@ -129,7 +136,7 @@ async def test_with_for_share_instead_it_breaks(queue: QueueSession, queue_dsn: 
         assert await heartbeats_that_waited_for_a_claim(queue, queue_dsn) != []
 
 
-# -- late heartbeat against burial -----------------------------------------------------------------------------------
+# -- late heartbeat against burial ---------------------------------------------------------------
 
 
 async def late_heartbeat_against_burial(queue: QueueSession, queue_dsn: str) -> list[str]:
@@ -181,14 +188,17 @@ async def test_a_heartbeat_that_refuses_itself_for_being_late_breaks(queue: Queu
         assert await late_heartbeat_against_burial(queue, queue_dsn) != []
 
 
-# -- burying and taking back are two statements ----------------------------------------------------------------------
+# -- burying and taking back are two statements --------------------------------------------------
 
 TWO_STATEMENTS = gate_before("DELETE FROM livewell.worker w\n        WHERE w.id = ANY")
 ONE_SNAPSHOT = ("j.worker > g.below AND j.worker < g.above", "j.worker = ANY (v_known)")
 
 
 async def burial_while_a_claim_commits(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """Recovery stands at the gate just before it buries; the expired worker's claim commits meanwhile."""
+    """Recovery stands at the gate just before it buries.
+
+    The expired worker's claim commits meanwhile.
+    """
 
     def prepare() -> Given:
         queue.reset()
@@ -235,7 +245,7 @@ async def test_with_holders_read_before_the_burial_it_breaks(queue: QueueSession
         assert await burial_while_a_claim_commits(queue, queue_dsn) != []
 
 
-# -- a job that finds a new owner while recovery looks at it ----------------------------------------------------------
+# -- a job that finds a new owner while recovery looks at it -------------------------------------
 
 IN_THE_LOOK = (
     "FROM gap g\n",
@@ -278,13 +288,16 @@ def test_without_the_second_look_it_breaks(queue: QueueSession, queue_dsn: str) 
     assert claimed_anew_during_the_look(queue, queue_dsn, IN_THE_LOOK, NO_SECOND_LOOK) == "ready"
 
 
-# -- reconcile against a claim in flight -----------------------------------------------------------------------------
+# -- reconcile against a claim in flight ---------------------------------------------------------
 
 RECONCILE = "SELECT livewell.reconcile_jobs(%(worker)s, %(known)s::bigint[], %(mark)s)"
 
 
 async def reconcile_against_a_claim_in_flight(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """The keeper reconciles with the mark taken before the claim was sent; the claim's answer has not arrived."""
+    """The keeper reconciles with the mark taken before the claim was sent.
+
+    The claim's answer has not arrived.
+    """
 
     def prepare() -> Given:
         queue.reset()
@@ -341,7 +354,7 @@ def test_the_mark_of_a_sequence_never_used_is_below_its_first_number(livewell_ds
         assert queue.state(job) == "running"
 
 
-# -- release against a claim, and against an exchange ----------------------------------------------------------------
+# -- release against a claim, and against an exchange --------------------------------------------
 
 
 async def release_against_a_claim(queue: QueueSession, queue_dsn: str) -> list[str]:
@@ -375,7 +388,10 @@ EXCHANGE = "SELECT * FROM livewell.exchange_jobs(%(worker)s, %(ids)s::bigint[], 
 
 
 async def release_against_an_exchange(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """The worker gave up on an exchange that the server still works on, and releases; the gate is between finish and claim."""
+    """The worker gave up on an exchange that the server still works on, and releases.
+
+    The gate is between finish and claim.
+    """
 
     def prepare() -> Given:
         queue.reset()

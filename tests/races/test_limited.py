@@ -26,7 +26,11 @@ def while_locked(queue: QueueSession, other: QueueSession, query: str, *params: 
 
 
 def test_a_permit_lasts_from_the_grant_and_not_from_the_wait_for_it(queue: QueueSession, other: QueueSession) -> None:
-    """The worker counts from the sending of its claim: what it waited inside is added, else twenty that ask at once burn each other's permits. Seen to fail without."""
+    """The worker counts from the sending of its claim.
+
+    What it waited inside is added, else twenty that ask at once burn each other's permits. Seen to
+    fail without.
+    """
     queue.limiter(rate_calls=60, rate_seconds=60, permit_seconds=1)
     queue.declare(limiter="api")
     queue.enqueue(2)

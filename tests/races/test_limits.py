@@ -41,11 +41,14 @@ LIMITER_LOCK = "WHERE l.name = locked_queue.limiter FOR NO KEY UPDATE;"
 NO_LIMITER_LOCK: Change = (LIMITER_LOCK, LIMITER_LOCK.replace(" FOR NO KEY UPDATE", ""))
 
 
-# -- two claimers, every order ---------------------------------------------------------------------------------------
+# -- two claimers, every order -------------------------------------------------------------------
 
 
 async def two_claimers(queue: QueueSession, queue_dsn: str, **limits: Any) -> list[str]:
-    """Three may run of one group, and each claimer wants three; there are more jobs than one claim looks at and locks."""
+    """Three may run of one group, and each claimer wants three.
+
+    There are more jobs than one claim looks at and locks.
+    """
 
     def prepare() -> Given:
         queue.reset()
@@ -74,7 +77,10 @@ BROKEN_COUNTS: dict[str, tuple[str, Change]] = {
     "group_limit": (
         "pick_limited",
         (
-            "livewell.group_has_room(p_queue.name, p_queue.group_limit, p_room.running, p_limiter.per_key, v_j.group_key, v_taken)",
+            (
+                "livewell.group_has_room(p_queue.name, p_queue.group_limit, p_room.running, p_limiter.per_key, "
+                "v_j.group_key, v_taken)"
+            ),
             f"({COUNTED} + cardinality(v_taken) < p_queue.group_limit)",
         ),
     ),
@@ -107,11 +113,14 @@ async def test_without_the_queues_lock_it_breaks(queue: QueueSession, queue_dsn:
         assert await two_claimers(queue, queue_dsn, **{limit: 3}) != []
 
 
-# -- a crowd ---------------------------------------------------------------------------------------------------------
+# -- a crowd -------------------------------------------------------------------------------------
 
 
 def crowd(dsn: str, statements: Sequence[str], *broken: Change) -> list[Row]:
-    """Run all statements at once, each on its own connection; the gate opens when every one of them waits for something."""
+    """Run all statements at once, each on its own connection.
+
+    The gate opens when every one of them waits for something.
+    """
 
     def run(statement: str) -> list[Row]:
         with psycopg.connect(dsn, autocommit=True, application_name="crowd") as connection:
@@ -136,7 +145,10 @@ def crowd(dsn: str, statements: Sequence[str], *broken: Change) -> list[Row]:
 
 
 def claimed_by_a_crowd(queue: QueueSession, dsn: str, *broken: Change, n: int = 20) -> int:
-    """Each claimer has a queue of its own with three jobs, all under one limiter; how many were claimed."""
+    """Each claimer has a queue of its own with three jobs, all under one limiter.
+
+    How many were claimed.
+    """
     statements = []
     for number in range(n):
         name = f"q{number}"
@@ -181,7 +193,8 @@ def test_ten_claimers_at_a_half_open_breaker_are_one_probe(
     """And without the lock, ten."""
     queue.limiter(breaker_failures=1)
     queue.rows(
-        "UPDATE livewell.limiter_credential SET breaker = 'open', opened = 1, open_until = livewell.now() - interval '1 second'"
+        "UPDATE livewell.limiter_credential SET breaker = 'open', opened = 1, open_until = livewell.now() - "
+        "interval '1 second'"
     )
     assert claimed_by_a_crowd(queue, queue_dsn, *broken, n=10) == probes
 
@@ -199,7 +212,7 @@ def test_a_key_of_a_limiter_runs_once_whatever_the_queue(queue: QueueSession, qu
     assert len(crowd(queue_dsn, statements)) == 1
 
 
-# -- batches ---------------------------------------------------------------------------------------------------------
+# -- batches -------------------------------------------------------------------------------------
 
 FINISH = "SELECT * FROM livewell.finish_jobs(%({0})s, %({0}_ids)s, %({0}_fences)s, %({0}_others)s::jsonb)"
 
@@ -254,7 +267,10 @@ async def test_the_last_two_jobs_of_a_batch_are_followed_once(queue: QueueSessio
 
 
 async def test_a_batch_counted_without_a_lock_before_it_breaks(queue: QueueSession, queue_dsn: str) -> None:
-    """Counting what is left with a snapshot from before the wait: each sees the other's job, and nothing follows."""
+    """Counting what is left with a snapshot from before the wait.
+
+    Each sees the other's job, and nothing follows.
+    """
     lock = "PERFORM FROM livewell.batch b WHERE b.id = ANY (v_batches) ORDER BY b.id FOR NO KEY UPDATE;"
     count = (
         "SET remaining = b.remaining - n.ended",
@@ -305,7 +321,7 @@ async def test_adding_without_a_lock_on_the_batch_breaks(queue: QueueSession, qu
         assert await seal_beside_adding(queue, queue_dsn) != []
 
 
-# -- finishes in opposite orders -------------------------------------------------------------------------------------
+# -- finishes in opposite orders -----------------------------------------------------------------
 
 
 def refused(claim: Any, **details: Any) -> dict[str, Any]:
@@ -317,7 +333,10 @@ def no_errors(outcome: Outcome) -> str | None:
 
 
 async def batches_in_opposite_orders(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """One finish succeeds in batch x and fails in y, the other the reverse; a client who cancels holds both up in the middle."""
+    """One finish succeeds in batch x and fails in y, the other the reverse.
+
+    A client who cancels holds both up in the middle.
+    """
 
     def prepare() -> Given:
         queue.reset()
@@ -418,7 +437,10 @@ async def test_a_late_report_beside_other_results_does_not_deadlock(queue: Queue
 
 
 async def batch_and_limiter_in_opposite_orders(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """One finish has a plain job of a batch and a limited job; the other limited jobs, one of them of the same batch."""
+    """One finish has a plain job of a batch and a limited job.
+
+    The other limited jobs, one of them of the same batch.
+    """
 
     def prepare() -> Given:
         declare_limiters(queue, "a", "l")
@@ -479,7 +501,7 @@ async def test_claims_and_finishes_over_two_limiters_do_not_deadlock(queue: Queu
     assert found == []
 
 
-# -- unique policies beside a finish ---------------------------------------------------------------------------------
+# -- unique policies beside a finish -------------------------------------------------------------
 
 
 def upkeep(queue: QueueSession) -> None:
@@ -490,7 +512,8 @@ def upkeep(queue: QueueSession) -> None:
 def key_trouble(queue: QueueSession) -> str | None:
     """A key with two live jobs, or one that nothing holds any more."""
     for key, live, held in queue.rows(
-        "SELECT unique_key, count(*) FILTER (WHERE held_by IS NULL), count(*) FILTER (WHERE held_by = 'k') FROM livewell.job GROUP BY 1"
+        "SELECT unique_key, count(*) FILTER (WHERE held_by IS NULL), count(*) FILTER (WHERE held_by = 'k') FROM "
+        "livewell.job GROUP BY 1"
     ):
         if live > 1 or held > 1 or (held and not live):
             return f"key {key}: {live} live, {held} held"
@@ -498,7 +521,10 @@ def key_trouble(queue: QueueSession) -> str | None:
 
 
 async def policy_beside_finish(queue: QueueSession, queue_dsn: str, policy: str) -> list[str]:
-    """A client enqueues keys a and b while a worker finishes their jobs, b's first; then the queue looks after itself."""
+    """A client enqueues keys a and b while a worker finishes their jobs, b's first.
+
+    Then the queue looks after itself.
+    """
 
     def enqueue(job: int, key: str) -> str:
         return json.dumps(
@@ -565,7 +591,10 @@ async def test_a_policy_beside_a_finish_leaves_one_live_job_and_nothing_stuck(
 
 
 async def test_a_raise_that_locks_running_jobs_breaks(queue: QueueSession, queue_dsn: str) -> None:
-    """As ON CONFLICT DO UPDATE does: the client has a and wants b, the finish has b and wants a (40P01)."""
+    """As ON CONFLICT DO UPDATE does.
+
+    The client has a and wants b, the finish has b and wants a (40P01).
+    """
     locks = ("AND w.state <> 'running' FOR UPDATE SKIP LOCKED", "FOR UPDATE")
     with variant(queue_dsn, "merge_jobs", locks):
         found = await policy_beside_finish(queue, queue_dsn, "raise")
@@ -574,13 +603,19 @@ async def test_a_raise_that_locks_running_jobs_breaks(queue: QueueSession, queue
 
 
 async def test_without_upkeep_a_held_job_is_stuck(queue: QueueSession, queue_dsn: str) -> None:
-    """Held behind a job that ended before the client committed: neither saw the other, so promote_held is needed."""
+    """Held behind a job that ended before the client committed.
+
+    Neither saw the other, so promote_held is needed.
+    """
     with variant(queue_dsn, "promote_held", ("AND j.held_by = 'k' AND (j.queue", "AND false AND (j.queue")):
         assert await policy_beside_finish(queue, queue_dsn, "again") != []
 
 
 async def upkeep_beside_enqueue(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """A job is held behind a key that is free by now; a client takes the key in an open transaction while upkeep looks."""
+    """A job is held behind a key that is free by now.
+
+    A client takes the key in an open transaction while upkeep looks.
+    """
 
     def prepare() -> Given:
         queue.reset()

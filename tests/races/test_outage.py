@@ -68,7 +68,10 @@ def test_after_an_outage_nobody_is_robbed(queue: QueueSession, other: QueueSessi
 
 
 def one_that_has_not_noticed_the_gap(queue: QueueSession) -> tuple[int, ...]:
-    """An outage of just under a lease: the first to be back recovers before its keeper has renewed; the other's lease ended a moment ago."""
+    """An outage of just under a lease: the first to be back recovers before its keeper has renewed.
+
+    The other's lease ended a moment ago.
+    """
     _late, first = fleet(queue, 2)
     queue.advance(2)
     queue.renew(first)

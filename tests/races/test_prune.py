@@ -1,4 +1,8 @@
-"""prune_refresh beside whoever comes for a key just then (R6, X5): a key that is watched or demanded never loses its ledger row. Every race has a variant broken on purpose that is seen to fail."""
+"""prune_refresh beside whoever comes for a key just then (R6, X5).
+
+A key that is watched or demanded never loses its ledger row. Every race has a variant broken on
+purpose that is seen to fail.
+"""
 
 from __future__ import annotations
 

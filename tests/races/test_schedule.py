@@ -1,4 +1,7 @@
-"""Schedulers that race for a slot, finish, renew and recover: in every order each slot has one run, and nothing overlaps itself (S3, S4, R21)."""
+"""Schedulers that race for a slot, finish, renew and recover.
+
+In every order each slot has one run, and nothing overlaps itself (S3, S4, R21).
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,10 @@ async def test_without_its_walls_an_open_run_begins_twice(schedule: ScheduleSess
 
 
 async def test_an_open_run_that_was_removed_is_not_ended_as_well(schedule: ScheduleSession, queue_dsn: str) -> None:
-    """The last page, the removal of the schedule and its next slot, in every order: one end, and no second run beside it."""
+    """The last page, the removal of the schedule and its next slot, in every order.
+
+    One end, and no second run beside it.
+    """
 
     def prepare() -> Given:
         schedule.reset()
@@ -126,7 +132,8 @@ async def ends(schedule: ScheduleSession, dsn: str) -> list[str]:
         schedule.rows("UPDATE livewell.schedule SET due_at = livewell.now()")
         schedule.rows("UPDATE livewell.run SET due_at = due_at - interval '1 minute'")
         schedule.rows(
-            "UPDATE livewell_test.clock SET frozen_at = (SELECT expires_at FROM livewell.singleton WHERE name = 'schedule.nightly') - interval '1 ms'"
+            "UPDATE livewell_test.clock SET frozen_at = (SELECT expires_at FROM livewell.singleton WHERE name = "
+            "'schedule.nightly') - interval '1 ms'"
         )
         return {**begun, "due": schedule.due()}
 

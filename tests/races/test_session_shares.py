@@ -1,4 +1,7 @@
-"""Races for the sessions of a public key: separate connections, and never one more than it may have (R3, DESIGN §3 rule 5)."""
+"""Races for the sessions of a public key.
+
+Separate connections, and never one more than it may have (R3, DESIGN §3 rule 5).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ COUNTED = "SELECT h.sessions FROM livewell.session_share h WHERE h.name NOT LIKE
 
 
 async def storm(dsn: str, most: int, rounds: int = ROUNDS) -> list[str]:
-    """Clients of many addresses that open and close at once; answers what each was told at the end."""
+    """Clients of many addresses that open and close at once.
+
+    Answers what each was told at the end.
+    """
 
     async def client(number: int) -> str:
         who = f"public:AnnsKey@10.0.0.{number}"
@@ -34,7 +40,10 @@ async def storm(dsn: str, most: int, rounds: int = ROUNDS) -> list[str]:
 
 
 async def test_a_key_has_never_more_sessions_than_it_may(refresh: RefreshSession, queue_dsn: str) -> None:
-    """Eight clients for three places: three have one at the end, and what is counted is what is there."""
+    """Eight clients for three places.
+
+    Three have one at the end, and what is counted is what is there.
+    """
     for _ in range(3):
         refresh.rows("DELETE FROM livewell.viewer_session; DELETE FROM livewell.session_share")
         answers = await storm(queue_dsn, 3)

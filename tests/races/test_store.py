@@ -51,7 +51,7 @@ def two_claims(store: StoreSession, *keys: str) -> tuple[dict[str, LimitedClaim]
     return first, {names[claim.id]: claim for claim in rows}
 
 
-# -- newer and older -------------------------------------------------------------------------------------------------
+# -- newer and older -----------------------------------------------------------------------------
 
 
 async def newer_and_older(store: StoreSession, queue_dsn: str) -> list[str]:
@@ -90,11 +90,14 @@ async def test_without_the_ledger_lock_the_older_value_wins(store: StoreSession,
         assert await newer_and_older(store, queue_dsn) != []
 
 
-# -- zombies ---------------------------------------------------------------------------------------------------------
+# -- zombies -------------------------------------------------------------------------------------
 
 
 async def zombie_and_owner(store: StoreSession, queue_dsn: str) -> list[str]:
-    """A worker slept past its lease; its job was recovered and claimed by another, and both bring a value without a source time."""
+    """A worker slept past its lease.
+
+    Its job was recovered and claimed by another, and both bring a value without a source time.
+    """
 
     def prepare() -> Given:
         store.reset()
@@ -142,7 +145,7 @@ async def test_without_the_fence_the_zombie_stores(store: StoreSession, queue_ds
         assert await zombie_and_owner(store, queue_dsn) != []
 
 
-# -- a type is changed under the job -----------------------------------------------------------------------------------
+# -- a type is changed under the job -------------------------------------------------------------
 
 
 async def changed_type(store: StoreSession, queue_dsn: str) -> list[str]:
@@ -186,7 +189,7 @@ async def test_without_the_second_look_an_old_value_comes_after_the_change(store
         assert await changed_type(store, queue_dsn) != []
 
 
-# -- two storers, and a death in between ---------------------------------------------------------------------------------
+# -- two storers, and a death in between ---------------------------------------------------------
 
 
 def test_two_storers_with_the_same_keys_never_deadlock(store: StoreSession, queue_dsn: str) -> None:
@@ -212,7 +215,10 @@ def test_two_storers_with_the_same_keys_never_deadlock(store: StoreSession, queu
 
 
 def test_a_storer_that_dies_before_the_end_leaves_nothing(store: StoreSession, queue_dsn: str) -> None:
-    """Value, ledger, bytes and job commit together: killed after the value was written and before the job was ended, there is no trace of it."""
+    """Value, ledger, bytes and job commit together.
+
+    Killed after the value was written and before the job was ended, there is no trace of it.
+    """
     claim = store.claimed()
     before = store.rows("SELECT * FROM livewell.ledger")
     gate: Change = (

@@ -164,7 +164,10 @@ class Incarnation:
         return self.storm.random.choice([fault for fault in Fault if fault is not Fault.NONE])
 
     async def work(self, batch: list[tuple[int, int]]) -> bool:
-        """Write the effect and the end of the batch in one transaction; False when this life is over."""
+        """Write the effect and the end of the batch in one transaction.
+
+        False when this life is over.
+        """
         fault = self.roll()
         if fault is Fault.CLAIM_UNANSWERED:
             fault = Fault.NONE
@@ -192,7 +195,10 @@ class Incarnation:
         return fault is not Fault.DIES_AFTER_COMMIT
 
     async def hand_back(self, batch: list[tuple[int, int]], fenced: set[int]) -> None:
-        """Part of the batch was not ours any more, so nothing was written; give back the part that is."""
+        """Part of the batch was not ours any more, so nothing was written.
+
+        Give back the part that is.
+        """
         rest = ",".join(
             f'{{"id": {job}, "fence": {fence}, "outcome": "released"}}' for job, fence in batch if job not in fenced
         )
@@ -221,7 +227,8 @@ async def test_twelve_workers_in_a_storm_lose_nothing_and_do_nothing_twice(queue
     # The run that wrote the effect is the run that history says has ended the job.
     assert (
         queue.rows(
-            "SELECT job, e.fence, h.fence FROM effect e JOIN livewell.job_history h ON h.id = job WHERE e.fence <> h.fence"
+            "SELECT job, e.fence, h.fence FROM effect e JOIN livewell.job_history h ON h.id = job WHERE e.fence "
+            "<> h.fence"
         )
         == []
     )

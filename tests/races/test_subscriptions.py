@@ -29,7 +29,7 @@ NO_KEY_SHARE: Change = (" FOR KEY SHARE) l", " OFFSET 0) l")
 WEAKER_PARK: Change = ("FOR UPDATE OF l SKIP LOCKED", "FOR NO KEY UPDATE OF l SKIP LOCKED")
 
 
-# -- park and subscribe ----------------------------------------------------------------------------------------------
+# -- park and subscribe --------------------------------------------------------------------------
 
 
 async def park_and_subscribe(refresh: RefreshSession, dsn: str, comes: str = SUBSCRIBE) -> list[str]:
@@ -93,7 +93,7 @@ async def test_a_heartbeat_that_does_not_un_park_breaks(refresh: RefreshSession,
     assert found != []
 
 
-# -- sweep -----------------------------------------------------------------------------------------------------------
+# -- sweep ---------------------------------------------------------------------------------------
 
 
 async def sweep_and(refresh: RefreshSession, dsn: str, comes: str) -> list[str]:
@@ -110,7 +110,8 @@ async def sweep_and(refresh: RefreshSession, dsn: str, comes: str) -> list[str]:
         if outcome.errors:
             return f"errors: {outcome.errors}"
         orphans = refresh.value(
-            "SELECT count(*) FROM livewell.subscription b WHERE NOT EXISTS (SELECT FROM livewell.viewer_session v WHERE v.id = b.session_id)"
+            "SELECT count(*) FROM livewell.subscription b WHERE NOT EXISTS (SELECT FROM livewell.viewer_session "
+            "v WHERE v.id = b.session_id)"
         )
         counted = refresh.value("SELECT coalesce(sum(subscriptions), 0) FROM livewell.viewer")
         there = refresh.value("SELECT count(*) FROM livewell.subscription")
@@ -144,15 +145,21 @@ async def test_a_subscribe_that_does_not_lock_its_session_leaves_orphans(
         ("IF NOT FOUND AND livewell.heartbeat_session(p_session, p_user) = 'alive' THEN", "IF true THEN"),
         ("s.seen_at > v_begun - interval '2 minutes'", "false"),
         (
-            "UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = v_id AND s.user_id || '' = v_user AND coalesce(s.public_key = v_key, true);",
-            "PERFORM FROM livewell.viewer_session s WHERE s.id = v_id AND s.user_id || '' = v_user AND coalesce(s.public_key = v_key, true);",
+            (
+                "UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = v_id AND "
+                "s.user_id || '' = v_user AND coalesce(s.public_key = v_key, true);"
+            ),
+            (
+                "PERFORM FROM livewell.viewer_session s WHERE s.id = v_id AND s.user_id || '' = v_user AND "
+                "coalesce(s.public_key = v_key, true);"
+            ),
         ),
     )
     with variant(queue_dsn, "subscribe", *broken):
         assert await sweep_and(refresh, queue_dsn, SUBSCRIBE.replace("AAPL", "TSLA")) != []
 
 
-# -- caps ------------------------------------------------------------------------------------------------------------
+# -- caps ----------------------------------------------------------------------------------------
 
 
 async def two_sessions_one_cap(refresh: RefreshSession, dsn: str) -> list[str]:
@@ -186,14 +193,17 @@ async def test_a_cap_holds_for_two_sessions_at_once(refresh: RefreshSession, que
 async def test_a_cap_without_the_users_lock_breaks(refresh: RefreshSession, queue_dsn: str) -> None:
     """Broken on purpose: both count nothing."""
     unlocked: Change = (
-        "INSERT INTO livewell.viewer AS w (user_id) VALUES (v_user) ON CONFLICT (user_id) DO UPDATE SET subscriptions = w.subscriptions RETURNING w.subscriptions INTO v_has;",
+        (
+            "INSERT INTO livewell.viewer AS w (user_id) VALUES (v_user) ON CONFLICT (user_id) DO UPDATE SET "
+            "subscriptions = w.subscriptions RETURNING w.subscriptions INTO v_has;"
+        ),
         "SELECT w.subscriptions INTO v_has FROM livewell.viewer w WHERE w.user_id = v_user;",
     )
     with variant(queue_dsn, "subscribe", unlocked):
         assert await two_sessions_one_cap(refresh, queue_dsn) != []
 
 
-# -- dispatch --------------------------------------------------------------------------------------------------------
+# -- dispatch ------------------------------------------------------------------------------------
 
 
 async def two_dispatchers(refresh: RefreshSession, dsn: str, steps: tuple[str, ...] = (DISPATCH,)) -> list[str]:

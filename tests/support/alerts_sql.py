@@ -1,4 +1,7 @@
-"""Alerts as a test speaks them: rules evaluated, what is wrong, what was told; on rows that the product's own functions made."""
+"""Alerts as a test speaks them: rules evaluated, what is wrong, what was told.
+
+On rows that the product's own functions made.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class AlertSession(StoreSession):
         self.connection.execute("; ".join(f"DELETE FROM livewell.{table}" for table in TABLES).encode())
         super().reset()
 
-    # -- rules -------------------------------------------------------------------------------------------------------
+    # -- rules ------------------------------------------------------------------------------------
 
     def observe(self, *subjects: str, rule: str = "sky", level: str = "P1", hysteresis: str = "10 minutes") -> Row:
         """This rule's condition holds for these subjects now: (fired, cooled, rearmed)."""
@@ -54,7 +57,7 @@ class AlertSession(StoreSession):
     def firings(self) -> int:
         return int(self.value("SELECT count(*) FROM livewell.alert_firing"))
 
-    # -- telling -----------------------------------------------------------------------------------------------------
+    # -- telling ----------------------------------------------------------------------------------
 
     def channel(self, **columns: Any) -> int:
         """Declare one channel; answers how many notifications that made."""

@@ -1,8 +1,12 @@
-"""The canary over the whole suite (F-F5): what a test makes or gives as a secret is afterwards nowhere in what it printed and logged, nor in any row of its database, nor in the log of Postgres.
+"""The canary over the whole suite (F-F5).
+
+What a test makes or gives as a secret is afterwards nowhere in what it printed and logged, nor in
+any row of its database, nor in the log of Postgres.
 
     canary.watch(secret)      by whoever makes one: API keys, logins and links by themselves (tests/conftest.py), the upstream's credential in tests/support/market.py
 
-A secret is looked for as it is and as addresses and JSON would have it. Messages name the place and never the secret.
+A secret is looked for as it is and as addresses and JSON would have it. Messages name the place and
+never the secret.
 """
 
 from __future__ import annotations

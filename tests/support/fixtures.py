@@ -1,4 +1,7 @@
-"""One database for a whole folder of tests, emptied before each: a clone per test would cost more than the tests themselves."""
+"""One database for a whole folder of tests, emptied before each.
+
+A clone per test would cost more than the tests themselves.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ def queue_dsn(livewell_server: str, livewell_template: str) -> Iterator[str]:
 
 @pytest.fixture
 def queue(queue_dsn: str) -> Iterator[QueueSession]:
-    """A session on that database: every table empty, one queue declared, the clock as it is outside."""
+    """A session on that database.
+
+    Every table empty, one queue declared, the clock as it is outside.
+    """
     with QueueSession(queue_dsn) as session:
         session.rows("UPDATE livewell_test.clock SET ahead = '0', frozen_at = NULL")
         session.reset()

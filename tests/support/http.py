@@ -26,7 +26,10 @@ ROLES = ("livewell_api", "livewell_operate", "livewell_hub")
 
 @contextmanager
 def logins(dsn: str) -> Iterator[dict[str, tuple[str, str]]]:
-    """Logins that are members of the server's roles, as a DBA would make them; roles belong to the whole server."""
+    """Logins that are members of the server's roles, as a DBA would make them.
+
+    Roles belong to the whole server.
+    """
     made = {role: (f"livewell_test_{role[9:]}_{secrets.token_hex(4)}", secrets.token_hex(16)) for role in ROLES}
     with psycopg.connect(dsn, autocommit=True) as admin:
         for role, (name, password) in made.items():

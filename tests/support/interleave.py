@@ -72,7 +72,10 @@ Judge = Callable[[Outcome], str | None]
 
 
 async def violations(dsn: str, sessions: Sequence[Session], *, prepare: Prepare, judge: Judge) -> list[str]:
-    """Run every interleaving on fresh rows; answers a line for each that the judge objects to, and stops when a few are found."""
+    """Run every interleaving on fresh rows.
+
+    Answers a line for each that the judge objects to, and stops when a few are found.
+    """
     found: list[str] = []
     runs = 0
     async with AsyncExitStack() as stack:

@@ -1,4 +1,7 @@
-"""Three rows for everything that is listed in pages: names that sort differently by letters and by bytes, and keys that two types share."""
+"""Three rows for everything that is listed in pages.
+
+Names that sort differently by letters and by bytes, and keys that two types share.
+"""
 
 FILL = """
 INSERT INTO livewell.queue (name, created_at) VALUES ('a.b', now()), ('a-b', now()), ('a_b', now()) ON CONFLICT DO NOTHING;

@@ -1,4 +1,7 @@
-"""The plans of the statements inside our functions: EXPLAIN of a plpgsql function shows only "Function Scan", auto_explain shows what it ran."""
+"""The plans of the statements inside our functions.
+
+EXPLAIN of a plpgsql function shows only "Function Scan", auto_explain shows what it ran.
+"""
 
 from __future__ import annotations
 

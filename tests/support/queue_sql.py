@@ -1,4 +1,7 @@
-"""The queue's SQL functions as a test speaks them: one connection, short words, plain values back."""
+"""The queue's SQL functions as a test speaks them.
+
+One connection, short words, plain values back.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ class QueueSession(AbstractContextManager["QueueSession"]):
     ) -> None:
         self.connection.close()
 
-    # -- plain SQL ---------------------------------------------------------------------------------------------------
+    # -- plain SQL --------------------------------------------------------------------------------
 
     def rows(self, query: str, *params: Any) -> list[Row]:
         """All rows of one statement; none when it gives none."""
@@ -91,7 +94,7 @@ class QueueSession(AbstractContextManager["QueueSession"]):
         self.connection.execute("; ".join(f"DELETE FROM livewell.{table}" for table in tables).encode())
         self.declare()
 
-    # -- clients -----------------------------------------------------------------------------------------------------
+    # -- clients ----------------------------------------------------------------------------------
 
     def declare(
         self,
@@ -148,7 +151,7 @@ class QueueSession(AbstractContextManager["QueueSession"]):
     ) -> Row:
         return self.rows("SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)", ids, queue, kind, limit)[0]
 
-    # -- workers -----------------------------------------------------------------------------------------------------
+    # -- workers ----------------------------------------------------------------------------------
 
     def register(self, *, lease: float = 45, queues: Sequence[str] = (QUEUE,), name: str = "test") -> int:
         return int(
@@ -164,7 +167,8 @@ class QueueSession(AbstractContextManager["QueueSession"]):
     def expire(self, worker: int) -> None:
         """Let this worker's lease have run out a minute ago."""
         self.rows(
-            "UPDATE livewell.worker SET renewed_at = livewell.now() - lease - interval '1 minute', expires_at = livewell.now() - interval '1 minute' WHERE id = %s",
+            "UPDATE livewell.worker SET renewed_at = livewell.now() - lease - interval '1 minute', expires_at = "
+            "livewell.now() - interval '1 minute' WHERE id = %s",
             worker,
         )
 
@@ -185,7 +189,10 @@ class QueueSession(AbstractContextManager["QueueSession"]):
         queue: str = QUEUE,
         batches: dict[str, int] | None = None,
     ) -> list[LimitedClaim]:
-        """Claim from a limited queue, in order of fences; none when there is something to wait for."""
+        """Claim from a limited queue, in order of fences.
+
+        None when there is something to wait for.
+        """
         return [row for row in self.ask_limited(worker, calls, empty=empty, queue=queue, batches=batches) if row.id]
 
     def ask_limited(
@@ -275,7 +282,7 @@ class QueueSession(AbstractContextManager["QueueSession"]):
     def promote(self, limit: int = 5000) -> int:
         return int(self.value("SELECT livewell.promote_jobs(%s)", limit))
 
-    # -- time --------------------------------------------------------------------------------------------------------
+    # -- time -------------------------------------------------------------------------------------
 
     def advance(self, seconds: float) -> None:
         """Move the virtual clock of the shared test database."""
@@ -289,7 +296,7 @@ class QueueSession(AbstractContextManager["QueueSession"]):
         """What the database's clock says."""
         return self.value("SELECT livewell.now()")
 
-    # -- looking -----------------------------------------------------------------------------------------------------
+    # -- looking ----------------------------------------------------------------------------------
 
     def state(self, job: int) -> str:
         """Where a job is: live state, succeeded, cancelled, failed; 'nowhere' if it is lost."""

@@ -198,7 +198,10 @@ class Recycler:
 
     @staticmethod
     def _wait_until_alone(admin: psycopg.Connection, name: str) -> None:
-        """A backend needs a moment to go; to rename a database with somebody in it waits in steps of 100 ms."""
+        """A backend needs a moment to go.
+
+        To rename a database with somebody in it waits in steps of 100 ms.
+        """
         until = time.monotonic() + _GONE_SECONDS_MAX
         while admin.execute(_OTHERS, (name,)).fetchone():
             if time.monotonic() > until:
@@ -210,7 +213,8 @@ class Recycler:
             schemas = [
                 row[0]
                 for row in connection.execute(
-                    f"SELECT oid::bigint FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' AND ({_OURS})"
+                    "SELECT oid::bigint FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> "
+                    f"'information_schema' AND ({_OURS})"
                 )
             ]
             relations = connection.execute(
@@ -218,7 +222,8 @@ class Recycler:
             ).fetchall()
             functions: dict[int, str] = dict(connection.execute(_FUNCTIONS, (schemas,)).fetchall())
             definitions = connection.execute(
-                "SELECT oid::bigint, pg_get_functiondef(oid) FROM pg_proc WHERE oid = ANY (%s::oid[]) AND prokind IN ('f', 'p')",
+                "SELECT oid::bigint, pg_get_functiondef(oid) FROM pg_proc WHERE oid = ANY (%s::oid[]) AND "
+                "prokind IN ('f', 'p')",
                 (list(functions),),
             ).fetchall()
             oids = [row[0] for row in relations]

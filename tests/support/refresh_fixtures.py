@@ -11,7 +11,10 @@ from tests.support.refresh_sql import RefreshSession
 
 @pytest.fixture
 def refresh(queue_dsn: str) -> Iterator[RefreshSession]:
-    """A session on the shared database: every table empty but one upstream and one type, the clock as it is outside."""
+    """A session on the shared database.
+
+    Every table empty but one upstream and one type, the clock as it is outside.
+    """
     with RefreshSession(queue_dsn) as session:
         session.rows("UPDATE livewell_test.clock SET ahead = '0', frozen_at = NULL")
         session.reset()

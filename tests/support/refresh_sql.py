@@ -1,4 +1,7 @@
-"""The refresh functions as a test speaks them: a registry with made-up types, viewers, keys, and the clock."""
+"""The refresh functions as a test speaks them.
+
+A registry with made-up types, viewers, keys, and the clock.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ class RefreshSession(QueueSession):
         for queue in (f"refresh.{name}", *(f"refresh.{name}.{pool}" for pool in pools)):
             self.declare(queue, attempts=4, limiter=name)
         self.rows(
-            "INSERT INTO livewell.upstream (name, base_url, definition, version, applied_at) VALUES (%s, 'https://example.com', '{}', 1, livewell.now()) ON CONFLICT DO NOTHING",
+            "INSERT INTO livewell.upstream (name, base_url, definition, version, applied_at) VALUES (%s, "
+            "'https://example.com', '{}', 1, livewell.now()) ON CONFLICT DO NOTHING",
             name,
         )
 
@@ -95,14 +99,15 @@ class RefreshSession(QueueSession):
     def judge(self, function: str, ledger: Mapping[str, Any], at: Any, *, of: str = TYPE, **columns: Any) -> Any:
         """Ask next_due, is_stale or verdict about rows that need not be stored."""
         return self.value(
-            f"SELECT livewell.{function}(jsonb_populate_record(t, %s::jsonb), jsonb_populate_record(NULL::livewell.ledger, %s::jsonb), %s) FROM livewell.data_type t WHERE t.name = %s",
+            f"SELECT livewell.{function}(jsonb_populate_record(t, %s::jsonb), "
+            "jsonb_populate_record(NULL::livewell.ledger, %s::jsonb), %s) FROM livewell.data_type t WHERE t.name = %s",
             json.dumps(columns, default=str),
             json.dumps(dict(ledger), default=str),
             at,
             of,
         )
 
-    # -- viewers -----------------------------------------------------------------------------------------------------
+    # -- viewers ----------------------------------------------------------------------------------
 
     def open(self, user: str | None = None, *, id: str | None = None) -> str:  # noqa: A002 - the id a client made
         """A viewer session; answers its id."""
@@ -144,12 +149,13 @@ class RefreshSession(QueueSession):
     def viewers(self, key: str = "AAPL", *, of: str = TYPE) -> int:
         return int(self.value("SELECT livewell.count_viewers(%s, %s)", of, key))
 
-    # -- the due check -----------------------------------------------------------------------------------------------
+    # -- the due check ----------------------------------------------------------------------------
 
     def hold(self, name: str = SINGLETON, *, lease: float = 3600) -> int:
         """Take or renew the singleton; answers its fence."""
         answer, fence, *_ = self.rows(
-            "SELECT * FROM livewell.acquire_singleton(%s, 'test', (SELECT fence FROM livewell.singleton WHERE name = %s), %s * interval '1 second')",
+            "SELECT * FROM livewell.acquire_singleton(%s, 'test', (SELECT fence FROM livewell.singleton WHERE "
+            "name = %s), %s * interval '1 second')",
             name,
             name,
             lease,
@@ -187,7 +193,8 @@ class RefreshSession(QueueSession):
     def jobs(self, *columns: str) -> list[Row]:
         """Live refresh jobs, in the order in which they would be claimed."""
         return self.rows(
-            f"SELECT {', '.join(columns or ('unique_key',))} FROM livewell.job WHERE kind = 'livewell.refresh' ORDER BY lane, rank, id"
+            f"SELECT {', '.join(columns or ('unique_key',))} FROM livewell.job WHERE kind = 'livewell.refresh' "
+            "ORDER BY lane, rank, id"
         )
 
 

@@ -71,7 +71,8 @@ PRICES: dict[str, Any] = {
     "sample": {
         "key": "AAPL",
         "recorded": "2026-07-22",
-        "body": '[{"symbol": "AAPL", "date": "2026-07-21", "close": 229.45}, {"symbol": "AAPL", "date": "2026-07-20", "close": 228}]',
+        "body": '[{"symbol": "AAPL", "date": "2026-07-21", "close": 229.45}, {"symbol": "AAPL", "date": '
+        '"2026-07-20", "close": 228}]',
     },
 }
 

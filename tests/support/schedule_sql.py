@@ -1,4 +1,7 @@
-"""The schedule functions as a test speaks them: a schedule by its rule, a slot by its number of minutes, and what became of it."""
+"""The schedule functions as a test speaks them.
+
+A schedule by its rule, a slot by its number of minutes, and what became of it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,8 @@ class ScheduleSession(QueueSession):
     ) -> None:
         """Declare an interval."""
         self.rows(
-            "SELECT livewell.declare_schedule(%s, 'interval', NULL, NULL, %s, NULL, %s, %s * interval '1 second', false, %s)",
+            "SELECT livewell.declare_schedule(%s, 'interval', NULL, NULL, %s, NULL, %s, %s * interval '1 "
+            "second', false, %s)",
             name,
             every,
             missed,

@@ -1,4 +1,7 @@
-"""Servers without any of our roles, and empty databases on them: for tests that make and drop roles."""
+"""Servers without any of our roles, and empty databases on them.
+
+For tests that make and drop roles.
+"""
 
 from __future__ import annotations
 

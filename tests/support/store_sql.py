@@ -1,4 +1,7 @@
-"""Storing as a test speaks it: claimed refresh jobs, answers by what they say, and what is in the data table afterwards."""
+"""Storing as a test speaks it.
+
+Claimed refresh jobs, answers by what they say, and what is in the data table afterwards.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,14 @@ class StoreSession(RefreshSession):
         super().reset()
         self.rows("DROP TABLE IF EXISTS livewell_data.quote")
         self.rows(
-            'CREATE TABLE livewell_data.quote (key text COLLATE "C" PRIMARY KEY, price numeric NOT NULL CHECK (price > 0))'
+            'CREATE TABLE livewell_data.quote (key text COLLATE "C" PRIMARY KEY, price numeric NOT NULL CHECK '
+            "(price > 0))"
         )
         self.rows("ALTER TABLE livewell_data.quote OWNER TO livewell_owner")  # as apply_type makes them
         columns = [{"name": "price", "type": "numeric", "nullable": False, "key": False, "bounds": {}}]
         self.rows("UPDATE livewell.data_type SET columns = %s::jsonb WHERE name = %s", json.dumps(columns), TYPE)
 
-    # -- jobs --------------------------------------------------------------------------------------------------------
+    # -- jobs -------------------------------------------------------------------------------------
 
     def ask(
         self,
@@ -80,7 +84,7 @@ class StoreSession(RefreshSession):
         self.ask(key, **options)
         return self.take(self.register(queues=[QUEUE]))[key]
 
-    # -- answers -----------------------------------------------------------------------------------------------------
+    # -- answers ----------------------------------------------------------------------------------
 
     def store(self, *results: dict[str, Any], worker: int | None = None) -> list[Answered]:
         """store_refreshes; the answers in the order of the results."""
@@ -95,7 +99,10 @@ class StoreSession(RefreshSession):
         return [answers[result["fence"]] for result in results]
 
     def put(self, key: str, price: float, *, late: float = 0.0) -> None:
-        """A value as a worker stores it, in one transaction with its job and claim; late: its time was read so many seconds before the commit."""
+        """A value as a worker stores it, in one transaction with its job and claim.
+
+        Late: its time was read so many seconds before the commit.
+        """
         with self.connection.transaction():
             claim = self.claimed(key)
             [answered] = self.store(value(claim, price, self.now(), key))
@@ -106,7 +113,8 @@ class StoreSession(RefreshSession):
     def date_back(self, key: str, seconds: float, *, of: str = TYPE) -> None:
         """Let the last change of a key have its time so much earlier."""
         self.rows(
-            "UPDATE livewell.ledger SET status_at = status_at - %s * interval '1 second' WHERE data_type = %s AND key = %s",
+            "UPDATE livewell.ledger SET status_at = status_at - %s * interval '1 second' WHERE data_type = %s "
+            "AND key = %s",
             seconds,
             of,
             key,
@@ -125,7 +133,8 @@ class StoreSession(RefreshSession):
         """What is to be said of it now."""
         return str(
             self.value(
-                "SELECT livewell.verdict(d, l, livewell.now()) FROM livewell.ledger l JOIN livewell.data_type d ON d.name = l.data_type WHERE l.data_type = %s AND l.key = %s",
+                "SELECT livewell.verdict(d, l, livewell.now()) FROM livewell.ledger l JOIN livewell.data_type d "
+                "ON d.name = l.data_type WHERE l.data_type = %s AND l.key = %s",
                 of,
                 key,
             )

@@ -1,7 +1,10 @@
-"""Functions broken on purpose, and functions with a gate: what a race test needs to prove that it can fail.
+"""Functions broken on purpose, and functions with a gate.
 
-A variant is the function's own file with a few words replaced, installed in the test's database. If the file no longer has those words the test fails at once,
-so a variant cannot silently become the real thing.
+What a race test needs to prove that it can fail.
+
+A variant is the function's own file with a few words replaced, installed in the test's database. If
+the file no longer has those words the test fails at once, so a variant cannot silently become the
+real thing.
 """
 
 from __future__ import annotations

@@ -28,7 +28,10 @@ _forks.set_forkserver_preload(
 
 
 class _Fork:
-    """`python -m module arguments`, without the interpreter's start; what it prints is in a file."""
+    """`python -m module arguments`, without the interpreter's start.
+
+    What it prints is in a file.
+    """
 
     def __init__(self, module: str, arguments: list[str], told: Path) -> None:
         self.command = ["-m", module, *arguments]

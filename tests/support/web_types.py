@@ -1,4 +1,7 @@
-"""Types and values for tests of the server: applied as the command line would, values stored without an upstream."""
+"""Types and values for tests of the server.
+
+Applied as the command line would, values stored without an upstream.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The embedded server under real signals: who starts it may die, it may die, and nothing is lost or started twice."""
+"""The embedded server under real signals.
+
+Who starts it may die, it may die, and nothing is lost or started twice.
+"""
 
 import os
 import pwd
@@ -46,7 +49,10 @@ debian_15_only = pytest.mark.skipif(not DEBIAN_15.exists(), reason=f"needs a sec
 
 @pytest.fixture
 def base() -> Iterator[Path]:
-    """A folder any account can enter (pytest's tmp_path is 0700); every server in it is stopped at the end."""
+    """A folder any account can enter (pytest's tmp_path is 0700).
+
+    Every server in it is stopped at the end.
+    """
     folder = Path(tempfile.mkdtemp(prefix="lw-", dir=quick_place()))
     folder.chmod(0o755)
     yield folder
@@ -62,7 +68,10 @@ def data_dir(base: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def prepared() -> Iterator[Path]:
-    """A stopped server's folder, made once: initdb costs a second of processor time, a copy a tenth."""
+    """A stopped server's folder, made once.
+
+    Initdb costs a second of processor time, a copy a tenth.
+    """
     folder = Path(tempfile.mkdtemp(prefix="lw-", dir=quick_place()))
     folder.chmod(0o755)
     start(folder / "data", parameters=FAST)
@@ -103,7 +112,10 @@ def test_a_first_start_makes_a_cluster_that_is_ready_for_a_queue(data_dir: Path)
 
 
 def test_a_start_takes_less_than_two_seconds(made_dir: Path) -> None:
-    """The best of three, as other tests may load the machine; making the cluster comes on top, once."""
+    """The best of three, as other tests may load the machine.
+
+    Making the cluster comes on top, once.
+    """
     start(made_dir, parameters=FAST)
     taken = []
     for _ in range(3):
@@ -327,7 +339,10 @@ def test_postmaster_pid_stays_while_an_old_backend_lives(made_dir: Path, zombie:
 
 @linux_only
 def test_a_process_id_that_is_somebody_elses_now_does_not_block_the_start(made_dir: Path) -> None:
-    """After a reboot the number in postmaster.pid may be any program's; it is neither attached to nor signalled."""
+    """After a reboot the number in postmaster.pid may be any program's.
+
+    It is neither attached to nor signalled.
+    """
     before = start_with_row(made_dir)
     kill_server(before.pid)
     owner = (made_dir / "pgdata").stat()

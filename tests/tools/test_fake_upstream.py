@@ -144,7 +144,10 @@ async def test_a_secret_is_in_no_file_of_the_upstream(upstream: FakeUpstream, tm
 
 
 async def test_bytes_on_the_wire_are_counted_to_the_byte(upstream: FakeUpstream) -> None:
-    """Head and body as received, with every framing; content_bytes is what is left after unpacking."""
+    """Head and body as received, with every framing.
+
+    content_bytes is what is left after unpacking.
+    """
     for behaviour in ({}, {"gzip": 1}, {"length": "chunked"}, {"length": "until_close"}, {"gzip": 2, "status": 503}):
         await upstream.behave(**behaviour, times=1)
         data = await raw(upstream, b"GET /quote?symbol=A HTTP/1.1\r\nConnection: close\r\n\r\n")

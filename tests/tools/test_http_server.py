@@ -372,7 +372,10 @@ def test_an_address_names_its_scheme() -> None:
 
 
 def test_what_is_shipped_needs_no_pytest() -> None:
-    """The demo and the simulator stand on this server; the test kit's plugin is not on their way."""
+    """The demo and the simulator stand on this server.
+
+    The test kit's plugin is not on their way.
+    """
     code = (
         "import sys, livewell.apps.market.demo.run, livewell.apps.market.simulator.respond, livewell.apps.tour.tour\n"
         "print([name for name in sys.modules if name.partition('.')[0] in ('pytest', '_pytest', 'hypothesis')])"

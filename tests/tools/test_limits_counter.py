@@ -49,7 +49,10 @@ def test_no_window_holds_more_than_the_busiest(calls: list[Call], length_ns: int
 
 
 def test_two_calls_one_window_apart_do_not_share_it() -> None:
-    """The windows are half-open: a limit of one per second allows a call every second, and not a nanosecond sooner."""
+    """The windows are half-open.
+
+    A limit of one per second allows a call every second, and not a nanosecond sooner.
+    """
     assert busiest_window([made(0), made(SECOND)], 1) == Window(1, 0)
     assert busiest_window([made(7), made(SECOND + 6)], 1) == Window(2, 7)
 

@@ -1,7 +1,9 @@
-"""The pooler of the test kit really is what T7 warns of: session state is shared, left behind, or never arrives.
+"""The pooler of the test kit really is what T7 warns of.
 
-These tests prove the tool, not the product: if PgBouncer behaved like a direct connection, every test "behind the pooler"
-would prove nothing.
+Session state is shared, left behind, or never arrives.
+
+These tests prove the tool, not the product: if PgBouncer behaved like a direct connection, every
+test "behind the pooler" would prove nothing.
 """
 
 import importlib.util
@@ -123,7 +125,10 @@ def test_listen_behind_the_pooler_receives_nothing(pooler: PgBouncer, server_dsn
 
 @needs_pgbouncer
 def test_a_listener_that_notifies_itself_does_not_notice_the_pooler(pooler: PgBouncer) -> None:
-    """A NOTIFY over the listening connection comes back in its own answer: such a self-test proves nothing."""
+    """A NOTIFY over the listening connection comes back in its own answer.
+
+    Such a self-test proves nothing.
+    """
     with connect(pooler.dsn) as pooled:
         pooled.execute("LISTEN nudge")
         pooled.execute("NOTIFY nudge, 'hello'")

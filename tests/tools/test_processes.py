@@ -215,7 +215,10 @@ def test_eventually_returns_the_first_truthy_answer() -> None:
 
 
 def test_eventually_gives_up_with_a_description() -> None:
-    """The message names what was waited for and the last answer; a nameless predicate is named by its place."""
+    """The message names what was waited for and the last answer.
+
+    A nameless predicate is named by its place.
+    """
     with pytest.raises(AssertionError, match=r"waited 0.01 s for the moon; the last answer was \[\]"):
         eventually(list, timeout=0.01, what="the moon")
     with pytest.raises(AssertionError, match=r"test_processes.py:\d+"):
@@ -255,9 +258,12 @@ async def test_a_predicates_own_timeout_is_not_taken_for_ours() -> None:
 
 
 def test_lines_of_many_processes_never_mix(tmp_path: Path) -> None:
-    """Three processes append while others are killed over their writes: every line is whole, and none is missing.
+    """Three processes append while others are killed over their writes.
 
-    Proven by breaking it: without the record's start mark a killed writer's torn line swallowed its neighbour's.
+    Every line is whole, and none is missing.
+
+    Proven by breaking it: without the record's start mark a killed writer's torn line swallowed its
+    neighbour's.
     """
     log = AppendLog(tmp_path / "history")
     source = (

@@ -1,4 +1,7 @@
-"""Every verb of the TCP proxy, against a small echo server; clients are raw sockets, so that FIN and RST are told apart."""
+"""Every verb of the TCP proxy, against a small echo server.
+
+Clients are raw sockets, so that FIN and RST are told apart.
+"""
 
 import asyncio
 import socket
@@ -197,7 +200,10 @@ async def test_throttle_bounds_the_rate(proxy: TcpProxy, connect: Connect) -> No
 
 
 async def test_throttle_does_not_slow_other_connections(proxy: TcpProxy, connect: Connect) -> None:
-    """The rate belongs to a connection: one that is stuck in a long transfer does not hold up its neighbour."""
+    """The rate belongs to a connection.
+
+    One that is stuck in a long transfer does not hold up its neighbour.
+    """
     stuck, quick = await connect(proxy.port), await connect(proxy.port)
     proxy.throttle(2_000)
     await stuck.send(b"x" * 100_000)
@@ -346,7 +352,10 @@ async def test_freeze_holds_the_answer_too(connect: Connect) -> None:
 
 
 async def test_freeze_hides_the_death_of_the_client(proxy: TcpProxy, echo: Echo, connect: Connect) -> None:
-    """While frozen the server does not learn that its client is gone (half-open); after the thaw it does."""
+    """While frozen the server does not learn that its client is gone (half-open).
+
+    After the thaw it does.
+    """
     client = await connect(proxy.port)
     await client.ask(b"hello")
     proxy.freeze()
@@ -360,7 +369,10 @@ async def test_freeze_hides_the_death_of_the_client(proxy: TcpProxy, echo: Echo,
 async def test_a_newcomer_at_a_frozen_proxy_connects_and_hears_nothing(
     proxy: TcpProxy, echo: Echo, connect: Connect
 ) -> None:
-    """The kernel completes the handshake, the server is not told; after the thaw the newcomer is served."""
+    """The kernel completes the handshake, the server is not told.
+
+    After the thaw the newcomer is served.
+    """
     proxy.freeze()
     client = await connect(proxy.port)
     await client.send(b"hello")

@@ -1,4 +1,7 @@
-"""A database that was handed on is as a new copy: whatever a test did to it, the next one does not see it."""
+"""A database that was handed on is as a new copy.
+
+Whatever a test did to it, the next one does not see it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,10 @@ def look(dsn: str) -> dict[str, object]:
 
 
 def test_what_a_test_wrote_is_gone_and_the_name_is_new(own: Recycler) -> None:
-    """Rows, sequences, replaced functions, the clock, tables and functions of its own, statistics; without a copy."""
+    """Rows, sequences, replaced functions, the clock, tables and functions of its own, statistics.
+
+    Without a copy.
+    """
     first = own.take()
     before, (name, oid) = look(first), on(first, NAME)[0]
     TestClock(first).advance(10)

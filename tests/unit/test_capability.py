@@ -1,4 +1,7 @@
-"""The capabilities of this package: every part is there, the help keeps its order, and one module alone names them all."""
+"""The capabilities of this package.
+
+Every part is there, the help keeps its order, and one module alone names them all.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,8 @@ def test_asking_for_capabilities_imports_nothing_heavy() -> None:
     """`livewell --help`, and a program that only enqueues, must not wait for the web framework or the HTTP client."""
     code = (
         "import sys, livewell, livewell.cli; from livewell.capability import capabilities; capabilities();"
-        "print([name for name in ('aiohttp', 'fastapi', 'starlette', 'uvicorn', 'prometheus_client') if name in sys.modules])"
+        "print([name for name in ('aiohttp', 'fastapi', 'starlette', 'uvicorn', 'prometheus_client') if name in "
+        "sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"

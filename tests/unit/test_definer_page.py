@@ -11,7 +11,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_about_roles_names_every_definer_function() -> None:
-    """Pages refer to this table and state no number: SECURITY.md said three when there were fifteen."""
+    """Pages refer to this table and state no number.
+
+    SECURITY.md said three when there were fifteen.
+    """
     written = {
         path.stem
         for path in Path(livewell.__file__).parent.glob("*/sql/functions/**/*.sql")

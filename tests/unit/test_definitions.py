@@ -111,7 +111,11 @@ def test_bounds_keep_their_digits() -> None:
         ),
         (
             {"columns": {"price": {"type": "numeric", "from": "lastPrice"}}},
-            'quote.toml: column "price": in the recorded sample "lastPrice" is not there; the row has name, price, symbol, timestamp, volume (missing_field). Name the field with from = "…", or record a new sample with: livewell types sample quote AAPL',
+            (
+                'quote.toml: column "price": in the recorded sample "lastPrice" is not there; the row has name, '
+                'price, symbol, timestamp, volume (missing_field). Name the field with from = "…", or record a new '
+                "sample with: livewell types sample quote AAPL"
+            ),
         ),
     ],
 )

@@ -101,7 +101,10 @@ def test_every_decision_has_a_date_and_a_status_and_is_in_the_index(page: Path) 
 
 
 def test_the_glossary_names_only_what_exists() -> None:
-    """Four places for each word: JavaScript, HTTP, Python, SQL. What stands there is found there."""
+    """Four places for each word.
+
+    JavaScript, HTTP, Python, SQL. What stands there is found there.
+    """
     page = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
     source = {
         suffix: "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob(f"src/**/*{suffix}")))

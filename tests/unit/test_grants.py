@@ -16,7 +16,10 @@ CELL = re.compile(r"-|(?:[rawdUX](?:\([a-z_,]+\))?)+")
 
 
 def matrix(package: str) -> list[list[str]]:
-    """The lines of the matrix, the head first, cut into words; comments and what is outside are left out."""
+    """The lines of the matrix, the head first, cut into words.
+
+    Comments and what is outside are left out.
+    """
     text = (PACKAGES / package / "sql" / "grants.sql").read_text()
     [inside] = re.findall(r"SELECT livewell\.grant_rights\(\$matrix\$\n(.*?)\$matrix\$\);", text, re.DOTALL)
     return [line.split() for line in inside.splitlines() if line and not line.startswith("--")]

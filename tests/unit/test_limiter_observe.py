@@ -1,4 +1,7 @@
-"""What an upstream says about its limits, as an instant: measured by the database's clock, whatever ours says (F-C1)."""
+"""What an upstream says about its limits, as an instant.
+
+Measured by the database's clock, whatever ours says (F-C1).
+"""
 
 from __future__ import annotations
 

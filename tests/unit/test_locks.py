@@ -47,7 +47,10 @@ def test_what_running_needs_is_pinned_alike_in_both() -> None:
 
 
 def test_each_holds_what_it_is_for() -> None:
-    """Dependencies, and what an editable install needs, in the first; every extra in the second; no tool of ours in the first."""
+    """Dependencies, and what an editable install needs, in the first; every extra in the second.
+
+    No tool of ours in the first.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     run, dev = set(pins("requirements.lock")), set(pins("requirements-dev.lock"))
     build = wanted(project["dependency-groups"]["build"])

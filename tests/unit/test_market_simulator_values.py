@@ -19,27 +19,47 @@ from livewell.apps.market.simulator.policy.limits import Bandwidth, CallWindow
 NOON = 1_763_139_600  # Friday 2025-11-14, 12:00 in New York
 HEAD = "date symbol reportedCurrency cik filingDate acceptedDate fiscalYear period"
 FIELDS = {
-    "quote": "symbol name price changePercentage change volume dayLow dayHigh yearHigh yearLow marketCap priceAvg50 priceAvg200 exchange open previousClose timestamp",
-    "profile": "symbol price marketCap beta lastDividend range change changePercentage volume averageVolume companyName currency cik isin cusip exchangeFullName exchange "
-    "industry website description ceo sector country fullTimeEmployees phone address city state zip image ipoDate defaultImage isEtf isActivelyTrading isAdr isFund",
-    "income_statement": f"{HEAD} revenue costOfRevenue grossProfit researchAndDevelopmentExpenses generalAndAdministrativeExpenses sellingAndMarketingExpenses "
-    "sellingGeneralAndAdministrativeExpenses otherExpenses operatingExpenses costAndExpenses netInterestIncome interestIncome interestExpense "
-    "depreciationAndAmortization ebitda ebit nonOperatingIncomeExcludingInterest operatingIncome totalOtherIncomeExpensesNet incomeBeforeTax incomeTaxExpense "
-    "netIncomeFromContinuingOperations netIncomeFromDiscontinuedOperations otherAdjustmentsToNetIncome netIncome netIncomeDeductions bottomLineNetIncome eps "
+    "quote": "symbol name price changePercentage change volume dayLow dayHigh yearHigh yearLow marketCap "
+    "priceAvg50 priceAvg200 exchange open previousClose timestamp",
+    "profile": "symbol price marketCap beta lastDividend range change changePercentage volume averageVolume "
+    "companyName currency cik isin cusip exchangeFullName exchange "
+    "industry website description ceo sector country fullTimeEmployees phone address city state zip image "
+    "ipoDate defaultImage isEtf isActivelyTrading isAdr isFund",
+    "income_statement": f"{HEAD} revenue costOfRevenue grossProfit researchAndDevelopmentExpenses "
+    "generalAndAdministrativeExpenses sellingAndMarketingExpenses "
+    "sellingGeneralAndAdministrativeExpenses otherExpenses operatingExpenses costAndExpenses netInterestIncome "
+    "interestIncome interestExpense "
+    "depreciationAndAmortization ebitda ebit nonOperatingIncomeExcludingInterest operatingIncome "
+    "totalOtherIncomeExpensesNet incomeBeforeTax incomeTaxExpense "
+    "netIncomeFromContinuingOperations netIncomeFromDiscontinuedOperations otherAdjustmentsToNetIncome "
+    "netIncome netIncomeDeductions bottomLineNetIncome eps "
     "epsDiluted weightedAverageShsOut weightedAverageShsOutDil",
-    "balance_sheet_statement": f"{HEAD} cashAndCashEquivalents shortTermInvestments cashAndShortTermInvestments netReceivables accountsReceivables otherReceivables "
-    "inventory prepaids otherCurrentAssets totalCurrentAssets propertyPlantEquipmentNet goodwill intangibleAssets goodwillAndIntangibleAssets longTermInvestments "
-    "taxAssets otherNonCurrentAssets totalNonCurrentAssets otherAssets totalAssets totalPayables accountPayables otherPayables accruedExpenses shortTermDebt "
-    "capitalLeaseObligationsCurrent taxPayables deferredRevenue otherCurrentLiabilities totalCurrentLiabilities longTermDebt deferredRevenueNonCurrent "
-    "deferredTaxLiabilitiesNonCurrent otherNonCurrentLiabilities totalNonCurrentLiabilities otherLiabilities capitalLeaseObligations totalLiabilities treasuryStock "
-    "preferredStock commonStock retainedEarnings additionalPaidInCapital accumulatedOtherComprehensiveIncomeLoss otherTotalStockholdersEquity "
-    "totalStockholdersEquity totalEquity minorityInterest totalLiabilitiesAndTotalEquity totalInvestments totalDebt netDebt",
-    "cash_flow_statement": f"{HEAD} netIncome depreciationAndAmortization deferredIncomeTax stockBasedCompensation changeInWorkingCapital accountsReceivables inventory "
-    "accountsPayables otherWorkingCapital otherNonCashItems netCashProvidedByOperatingActivities investmentsInPropertyPlantAndEquipment acquisitionsNet "
-    "purchasesOfInvestments salesMaturitiesOfInvestments otherInvestingActivities netCashProvidedByInvestingActivities netDebtIssuance longTermNetDebtIssuance "
-    "shortTermNetDebtIssuance netStockIssuance netCommonStockIssuance commonStockIssuance commonStockRepurchased netPreferredStockIssuance netDividendsPaid "
-    "commonDividendsPaid preferredDividendsPaid otherFinancingActivities netCashProvidedByFinancingActivities effectOfForexChangesOnCash netChangeInCash "
-    "cashAtEndOfPeriod cashAtBeginningOfPeriod operatingCashFlow capitalExpenditure freeCashFlow incomeTaxesPaid interestPaid",
+    "balance_sheet_statement": f"{HEAD} cashAndCashEquivalents shortTermInvestments cashAndShortTermInvestments "
+    "netReceivables accountsReceivables otherReceivables "
+    "inventory prepaids otherCurrentAssets totalCurrentAssets propertyPlantEquipmentNet goodwill "
+    "intangibleAssets goodwillAndIntangibleAssets longTermInvestments "
+    "taxAssets otherNonCurrentAssets totalNonCurrentAssets otherAssets totalAssets totalPayables "
+    "accountPayables otherPayables accruedExpenses shortTermDebt "
+    "capitalLeaseObligationsCurrent taxPayables deferredRevenue otherCurrentLiabilities totalCurrentLiabilities "
+    "longTermDebt deferredRevenueNonCurrent "
+    "deferredTaxLiabilitiesNonCurrent otherNonCurrentLiabilities totalNonCurrentLiabilities otherLiabilities "
+    "capitalLeaseObligations totalLiabilities treasuryStock "
+    "preferredStock commonStock retainedEarnings additionalPaidInCapital "
+    "accumulatedOtherComprehensiveIncomeLoss otherTotalStockholdersEquity "
+    "totalStockholdersEquity totalEquity minorityInterest totalLiabilitiesAndTotalEquity totalInvestments "
+    "totalDebt netDebt",
+    "cash_flow_statement": f"{HEAD} netIncome depreciationAndAmortization deferredIncomeTax "
+    "stockBasedCompensation changeInWorkingCapital accountsReceivables inventory "
+    "accountsPayables otherWorkingCapital otherNonCashItems netCashProvidedByOperatingActivities "
+    "investmentsInPropertyPlantAndEquipment acquisitionsNet "
+    "purchasesOfInvestments salesMaturitiesOfInvestments otherInvestingActivities "
+    "netCashProvidedByInvestingActivities netDebtIssuance longTermNetDebtIssuance "
+    "shortTermNetDebtIssuance netStockIssuance netCommonStockIssuance commonStockIssuance "
+    "commonStockRepurchased netPreferredStockIssuance netDividendsPaid "
+    "commonDividendsPaid preferredDividendsPaid otherFinancingActivities netCashProvidedByFinancingActivities "
+    "effectOfForexChangesOnCash netChangeInCash "
+    "cashAtEndOfPeriod cashAtBeginningOfPeriod operatingCashFlow capitalExpenditure freeCashFlow "
+    "incomeTaxesPaid interestPaid",
     "earnings": "symbol date epsActual epsEstimated revenueActual revenueEstimated lastUpdated",
     "history": "symbol date open high low close volume change changePercent vwap",
     "news": "symbol publishedDate publisher title image site text url",
@@ -61,7 +81,10 @@ def test_every_path_has_exactly_the_fields_of_fmp(market: Market, path: str) -> 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_same_seed_gives_the_same_bytes(path: str) -> None:
-    """Another process with the same seed makes the same answer, whatever was asked before; another seed makes another."""
+    """Another process with the same seed makes the same answer, whatever was asked before.
+
+    Another seed makes another.
+    """
     seed = random.randrange(1_000_000)
     symbols = Market(seed, 200).universe.symbols
     one, two, other = Market(seed, 200), Market(seed, 200), Market(seed + 1, 200)
@@ -75,7 +98,10 @@ def test_the_same_seed_gives_the_same_bytes(path: str) -> None:
 
 
 def test_prices_walk(market: Market) -> None:
-    """Ticks differ a little, days more; a price stays above zero and between the day's low and high."""
+    """Ticks differ a little, days more.
+
+    A price stays above zero and between the day's low and high.
+    """
     listing = market.listing("MSFT")
     assert listing is not None
     ticks = [market.price(listing, NOON + second) for second in range(600)]
@@ -108,7 +134,10 @@ def test_statements_add_up_and_appear_when_they_are_filed(market: Market) -> Non
 
 
 def test_the_exchange_opens_and_closes_in_new_york() -> None:
-    """A weekend and an early morning belong to the session before; summer time moves the instants."""
+    """A weekend and an early morning belong to the session before.
+
+    Summer time moves the instants.
+    """
     assert newest_session(NOON)[0].isoformat() == "2025-11-14"
     assert newest_session(NOON + 2 * 86_400)[0].isoformat() == "2025-11-14"
     assert newest_session(NOON - 6 * 3_600)[0].isoformat() == "2025-11-13"

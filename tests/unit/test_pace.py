@@ -42,7 +42,10 @@ def test_fast_jobs_are_taken_ahead_by_the_pace(clock: Clock) -> None:
 
 
 def test_a_burst_of_slow_jobs_is_no_pace(clock: Clock) -> None:
-    """Twenty jobs of a minute that end at once: not even one more will end within a tenth of a second."""
+    """Twenty jobs of a minute that end at once.
+
+    Not even one more will end within a tenth of a second.
+    """
     pace = Pace(20)
     for _ in range(20):
         pace.ended(clock.now - 60)

@@ -109,7 +109,10 @@ async def test_a_row_that_cannot_be_read_does_not_hide_the_others() -> None:
 
 
 async def test_a_type_whose_answers_another_type_could_give_has_a_twin() -> None:
-    """Both repeat the key, neither says its type; a change of either is seen, and other types are not affected (R14)."""
+    """Both repeat the key, neither says its type.
+
+    A change of either is seen, and other types are not affected (R14).
+    """
     tables, clock = Tables(), Clock()
     registry = Registry(tables.call, look_seconds=2, clock=clock)
     await registry.type("quote")

@@ -142,7 +142,10 @@ def test_what_is_too_short_to_be_a_secret_hides_nothing(short: str) -> None:
 
 
 def test_the_search_is_linear_whatever_secret_and_text_are() -> None:
-    """Counted in steps, not in seconds: each place of the text is looked at once, by each of its readings."""
+    """Counted in steps, not in seconds.
+
+    Each place of the text is looked at once, by each of its readings.
+    """
     secret, text = "a;" * 1000, "&#97;&#59;a;" * 300
     hidden = Secrets([secret])
     looked = 0

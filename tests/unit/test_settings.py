@@ -89,7 +89,10 @@ class TestWhereAValueComesFrom:
         assert Settings.load().worker_slots == 3
 
     def test_database_url_is_read_and_our_own_name_wins(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """DATABASE_URL may belong to the rest of the user's program; a wrong one does not matter beside ours."""
+        """DATABASE_URL may belong to the rest of the user's program.
+
+        A wrong one does not matter beside ours.
+        """
         monkeypatch.setenv("DATABASE_URL", "postgresql://theirs/x")
         theirs = Settings.load()
         monkeypatch.setenv("DATABASE_URL", "mysql://theirs/x")
@@ -308,7 +311,10 @@ class TestSettingsThatBelongTogether:
         ("lease", "heartbeat", "call"), [(30, 5, 10), (2, 2 / 6, 10), (0.6, 0.1, 300), (29.9, 1, 300), (45, 5, 34.9)]
     )
     def test_the_bounds_themselves_are_allowed(self, lease: float, heartbeat: float, call: float) -> None:
-        """Six heartbeats exactly, in spite of binary fractions; short leases (tests) do not look at the call's deadline."""
+        """Six heartbeats exactly, in spite of binary fractions.
+
+        Short leases (tests) do not look at the call's deadline.
+        """
         loaded = Settings.load(lease_seconds=lease, heartbeat_seconds=heartbeat, call_timeout_seconds=call)
 
         assert loaded.lease_seconds == lease

@@ -154,7 +154,10 @@ def test_a_nightly_run_after_a_morning_without_a_scheduler() -> None:
 
 @pytest.mark.parametrize("rule", [EVERY_MINUTE, Rule("cron", "* * * * *", "UTC")], ids=["interval", "cron"])
 def test_catching_up_is_bounded(rule: Rule) -> None:
-    """After a day away the latest hundred run, one after another; the others are counted as missed."""
+    """After a day away the latest hundred run, one after another.
+
+    The others are counted as missed.
+    """
     now, due = NOON + timedelta(days=1), NOON
     ran = []
     first = plan(rule, "all", due, now)

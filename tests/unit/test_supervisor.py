@@ -1,4 +1,7 @@
-"""Several children under one supervisor, with real processes that are not workers: cheap ones, which die as told."""
+"""Several children under one supervisor, with real processes that are not workers.
+
+Cheap ones, which die as told.
+"""
 
 import asyncio
 import sys

@@ -1,4 +1,7 @@
-"""A traceback that may be stored: bounded, whole where it matters, and without secrets (R23, F-F5)."""
+"""A traceback that may be stored.
+
+Bounded, whole where it matters, and without secrets (R23, F-F5).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whatever the bytes, validate() answers with a result for each key: no exception, in bounded time (F-D3, F-D12)."""
+"""Whatever the bytes, validate() answers with a result for each key.
+
+No exception, in bounded time (F-D3, F-D12).
+"""
 
 from __future__ import annotations
 

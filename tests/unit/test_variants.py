@@ -1,4 +1,7 @@
-"""Functions broken on purpose: the words to replace are found however the file is wrapped, and missed if they are gone."""
+"""Functions broken on purpose.
+
+The words to replace are found however the file is wrapped, and missed if they are gone.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""Every released version, with rows in it, becomes the current one: nothing is lost, and what was there goes on.
+"""Every released version, with rows in it, becomes the current one.
 
-A version's folder has schema.sql (`livewell migrate --print` of that release) and data.sql (rows of every kind). Both are never edited. The latest has its wheel, too: F-A10
-runs it through the migration.
+Nothing is lost, and what was there goes on.
+
+A version's folder has schema.sql (`livewell migrate --print` of that release) and data.sql (rows of
+every kind). Both are never edited. The latest has its wheel, too: F-A10 runs it through the
+migration.
 """
 
 from __future__ import annotations
@@ -74,7 +77,10 @@ def test_what_was_watched_is_watched_still(old: str) -> None:
 
 
 def test_a_session_of_somebody_anonymous_goes_on_under_the_hash_of_its_id(livewell_server: str) -> None:
-    """L4: its client has the id, the tables have not; a server of the version before may go on with it, too."""
+    """L4: its client has the id, the tables have not.
+
+    A server of the version before may go on with it, too.
+    """
     session = "22222222-2222-4222-8222-222222222222"
     with new_database(livewell_server) as dsn, QueueSession(dsn) as queue:
         install("0.5.0", dsn)
@@ -82,11 +88,26 @@ def test_a_session_of_somebody_anonymous_goes_on_under_the_hash_of_its_id(livewe
         queue.rows("SELECT livewell.subscribe(%s, NULL, '{quote}', '{AAPL}')", session)
         migrate(dsn)
 
-        assert [queue.value("SELECT livewell.heartbeat_session(%s, %s)", session, who) for who in (None, "public:K@x", "eve")] == ["alive", "alive", "unknown"]  # fmt: skip
-        assert queue.rows("SELECT session::text, user_id, keys FROM livewell.session_keys(ARRAY[%s]::uuid[], '{-1}')", session) == [(session, f"session:{session}", ["AAPL"])]  # fmt: skip
-        assert queue.value("SELECT count(*) FROM (SELECT v::text FROM livewell.viewer v UNION ALL SELECT s::text FROM livewell.viewer_session s UNION ALL SELECT b::text FROM livewell.subscription b) x (told) WHERE told ~ '2222-4222|1111-4111'") == 0  # fmt: skip
+        assert [
+            queue.value("SELECT livewell.heartbeat_session(%s, %s)", session, who)
+            for who in (None, "public:K@x", "eve")
+        ] == ["alive", "alive", "unknown"]
+        assert queue.rows(
+            "SELECT session::text, user_id, keys FROM livewell.session_keys(ARRAY[%s]::uuid[], '{-1}')", session
+        ) == [(session, f"session:{session}", ["AAPL"])]
+        assert (
+            queue.value(
+                "SELECT count(*) FROM (SELECT v::text FROM livewell.viewer v UNION ALL SELECT "
+                "s::text FROM livewell.viewer_session s UNION ALL SELECT b::text FROM "
+                "livewell.subscription b) x (told) WHERE told ~ '2222-4222|1111-4111'"
+            )
+            == 0
+        )
         assert queue.value("SELECT livewell.close_session(%s, NULL)", session) == "closed"
-        assert queue.value("SELECT count(*) FROM livewell.viewer WHERE user_id LIKE 'session:%%' AND subscriptions > 0") == 0  # fmt: skip
+        assert (
+            queue.value("SELECT count(*) FROM livewell.viewer WHERE user_id LIKE 'session:%%' AND subscriptions > 0")
+            == 0
+        )
 
 
 def test_a_key_that_is_bound_to_types_operates_no_more(livewell_server: str) -> None:
@@ -105,7 +126,10 @@ def test_a_key_that_is_bound_to_types_operates_no_more(livewell_server: str) -> 
             queue.rows(made, name, scopes, types)
         migrate(dsn)
 
-        found = {name: queue.rows("SELECT scopes FROM livewell.find_api_key(%s)", name) for name in ("OperatesOnly", "SeesAndOperates", "OfEverything")}  # fmt: skip
+        found = {
+            name: queue.rows("SELECT scopes FROM livewell.find_api_key(%s)", name)
+            for name in ("OperatesOnly", "SeesAndOperates", "OfEverything")
+        }
         assert found == {"OperatesOnly": [], "SeesAndOperates": [(["view"],)], "OfEverything": [(["operate", "view"],)]}
         for name in found:
             queue.rows("SELECT livewell.touch_key(%s), livewell.revoke_key(%s)", name, name)
@@ -140,7 +164,9 @@ NOT_CALLED_BEFORE = {"read_changes", "read_states"}
 
 
 def test_what_the_version_before_calls_is_there_still(livewell_server: str) -> None:
-    """Every function of its schema can be called as before: a breaking change is a new name, and the old one stays for one minor version.
+    """Every function of its schema can be called as before.
+
+    A breaking change is a new name, and the old one stays for one minor version.
 
     Broken once on purpose: by renaming a function, and by an argument more without a default.
     """
@@ -193,13 +219,17 @@ def test_a_walk_that_was_under_way_goes_on_and_slots_that_waited_stay(livewell_s
             )
             queue.rows("SELECT livewell.show_walk(%s, '1 day')", name)
         queue.rows(
-            "INSERT INTO livewell.schedule (name, kind, cron, zone, missed, timeout, internal, seen_at, created_at) VALUES ('walk.gone', 'cron', '0 6 * * *', 'UTC', 'once', '1 day', true, now(), now())"
+            "INSERT INTO livewell.schedule (name, kind, cron, zone, missed, timeout, internal, seen_at, "
+            "created_at) VALUES ('walk.gone', 'cron', '0 6 * * *', 'UTC', 'once', '1 day', true, now(), now())"
         )
         queue.rows(
-            "INSERT INTO livewell.universe (data_type, key, added_at) SELECT 'walking', 'K' || n, now() FROM generate_series(1, 5) AS n"
+            "INSERT INTO livewell.universe (data_type, key, added_at) SELECT 'walking', 'K' || n, now() FROM "
+            "generate_series(1, 5) AS n"
         )
         queue.rows(
-            "INSERT INTO livewell.run (schedule, due_at, last_due_at, state, started_at, fence, holder, rows_affected) SELECT 'walk.walking', cron_due_at, cron_due_at, 'running', now(), 7, 'old', 2 FROM livewell.data_type WHERE name = 'walking'"
+            "INSERT INTO livewell.run (schedule, due_at, last_due_at, state, started_at, fence, holder, "
+            "rows_affected) SELECT 'walk.walking', cron_due_at, cron_due_at, 'running', now(), 7, 'old', 2 FROM "
+            "livewell.data_type WHERE name = 'walking'"
         )
         migrate(dsn)
         queue.rows("SELECT livewell.sync_walks()")

@@ -44,7 +44,8 @@ class AlertAdmin:
     async def channels(self) -> list[Record]:
         """Every channel that was ever declared."""
         return await self._database.call_dicts(
-            "SELECT name, kind, source, level, repeats, since, quiet_until, disabled_at FROM livewell.alert_channel ORDER BY name LIMIT 1000"
+            "SELECT name, kind, source, level, repeats, since, quiet_until, disabled_at FROM "
+            "livewell.alert_channel ORDER BY name LIMIT 1000"
         )
 
     async def rules(self) -> list[Record]:

@@ -38,7 +38,10 @@ class Channel:
 
     @property
     def repeats(self) -> bool:
-        """A signed webhook carries the same id in every attempt; a chat shows every message it gets."""
+        """A signed webhook carries the same id in every attempt.
+
+        A chat shows every message it gets.
+        """
         return self.kind == "webhook"
 
     @property
@@ -84,6 +87,7 @@ def _variable(channel: str, what: str, reference: str, environment: Mapping[str,
     value = environment.get(name, "").strip()
     if not value or len(value) > _ADDRESS_CHARS_MAX or not value.isprintable():
         raise ConfigurationError(
-            f"alert channel {channel}: its {what} is in the variable {name}, which is not set, or is no {what}; set it where the worker is started"
+            f"alert channel {channel}: its {what} is in the variable {name}, which is not set, or is no {what}; "
+            "set it where the worker is started"
         )
     return value

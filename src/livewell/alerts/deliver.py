@@ -1,11 +1,14 @@
-"""One turn of telling people: every channel at once, one notification after the other, each recorded before it is sent.
+"""One turn of telling people.
+
+Every channel at once, one notification after the other, each recorded before it is sent.
 
     turn ──▶ attempts nobody will settle become unknown ──▶ new firings become notifications ──▶ per channel: begin ▶ send ▶ settle, until nothing is due
                                                                                                         │ commit   │ killed here: unknown once its lease is over
                                                                                                         └──────────┘
 
-Channels do not wait for each other; within a turn a channel that took its whole time to answer is left alone until the next one, so a receiver that
-hangs delays the others by one deadline at most. Any number of processes may do this at once: whoever begins an attempt has locked its channel.
+Channels do not wait for each other; within a turn a channel that took its whole time to answer is
+left alone until the next one, so a receiver that hangs delays the others by one deadline at most.
+Any number of processes may do this at once: whoever begins an attempt has locked its channel.
 """
 
 from __future__ import annotations
@@ -90,7 +93,10 @@ async def prune(database: Database) -> int:
 
 
 def outbound_to(database: Database, channels: Sequence[Channel]) -> Outbound:
-    """A client that may call the hosts of these channels, and nobody else; on our own network only what the settings name."""
+    """A client that may call the hosts of these channels, and nobody else.
+
+    On our own network only what the settings name.
+    """
     settings = database.settings
     return Outbound(
         allowed_hosts=sorted({one.host for one in channels if one.host is not None}),

@@ -1,4 +1,6 @@
-"""What an answer, or its absence, says about a notification: did it arrive, may it be tried again, is the receiver to be left alone? Pure.
+"""What an answer, or its absence, says about a notification.
+
+Did it arrive, may it be tried again, is the receiver to be left alone? Pure.
 
 2xx                             sent
 429                             refused for now: the channel is quiet for as long as it was asked to be
@@ -30,7 +32,8 @@ _CLASSES: Mapping[int, tuple[Outcome, str]] = {
     5: ("unknown", "a gateway answered in the receiver's place"),
 }
 _FAILED = {
-    "refused_address": "its address may not be called: https and a public host, or a host named in outbound_private_hosts",
+    "refused_address": "its address may not be called: https and a public host, or a host named in "
+    "outbound_private_hosts",
     "deadline": "no answer came in time",
     "tls": "no trusted TLS connection could be made",
     "connection": "no connection, or it was closed before an answer came",
@@ -39,7 +42,10 @@ _FAILED = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """As settle_attempt takes it. `detail` is ours: never the address, never the receiver's words."""
+    """As settle_attempt takes it. `detail` is ours.
+
+    Never the address, never the receiver's words.
+    """
 
     outcome: Outcome
     detail: str
@@ -75,7 +81,10 @@ def failed(error: CallFailed) -> Verdict:
 
 
 def _quiet(headers: Mapping[str, str]) -> float | None:
-    """How long the receiver wants to be left alone: Retry-After, or a bucket that is empty (X-RateLimit-…)."""
+    """How long the receiver wants to be left alone.
+
+    Retry-After, or a bucket that is empty (X-RateLimit-…).
+    """
     asked = retry_after(headers)
     if asked is None and headers.get("x-ratelimit-remaining", "").strip() == "0":
         asked = retry_after({"retry-after": headers.get("x-ratelimit-reset-after", "")})

@@ -1,4 +1,7 @@
-"""Alerts that have fired, and alerts that will not come: channels that reach nobody, rules that fail."""
+"""Alerts that have fired, and alerts that will not come.
+
+Channels that reach nobody, rules that fail.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,11 @@ async def alerting(patient: Patient) -> Sequence[Finding]:
         Finding(
             "channel_disabled",
             one["name"],
-            f"Alert channel {one['name']} is disabled since {instant(one['disabled_at'])}: its receiver answered 410, gone. {one['waiting']:,} notifications wait for it.",
+            f"Alert channel {one['name']} is disabled since {instant(one['disabled_at'])}: its receiver "
+            f"answered 410, gone. {one['waiting']:,} notifications wait for it.",
             "Nobody is told anything through it until it is enabled again.",
-            f"set {one['source'].removeprefix('env:')} to an address that exists where the workers run, start them again, then: livewell alerts enable {one['name']}",
+            f"set {one['source'].removeprefix('env:')} to an address that exists where the workers run, start "
+            f"them again, then: livewell alerts enable {one['name']}",
         )
         for one in alerts.get("channels", ())
         if one["disabled_at"]
@@ -46,8 +51,10 @@ async def fired(patient: Patient) -> Sequence[Finding]:
         Finding(
             "alert_fired",
             row["rule"],
-            f"Alert {row['level']} {row['rule']} has fired for {row['n']:,}, the first {instant(row['since'].isoformat())}: {row['summary']}",
-            f"The condition that it watches holds now. Its page says what to do: livewell docs operations/alerts/{row['rule']}",
+            f"Alert {row['level']} {row['rule']} has fired for {row['n']:,}, the first "
+            f"{instant(row['since'].isoformat())}: {row['summary']}",
+            "The condition that it watches holds now. Its page says what to do: livewell docs "
+            f"operations/alerts/{row['rule']}",
             f"livewell alerts show {row['id']}",
         )
         for row in await patient.rows(_FIRED)

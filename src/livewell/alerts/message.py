@@ -92,7 +92,10 @@ def discord(message: Message) -> Letter:
 
 
 def sign(secret: SecretStr, message_id: str, timestamp: str, body: bytes) -> str:
-    """The signature over what a receiver must be able to trust: which message, when, and its words."""
+    """The signature over what a receiver must be able to trust.
+
+    Which message, when, and its words.
+    """
     signed = f"{message_id}.{timestamp}.".encode() + body
     digest = hmac.new(_key(secret.get_secret_value()), signed, hashlib.sha256).digest()
     return "v1," + base64.b64encode(digest).decode()

@@ -1,4 +1,7 @@
-"""Open the queue for a command that looks or mends: connect, check that the schema fits, act, disconnect."""
+"""Open the queue for a command that looks or mends.
+
+Connect, check that the schema fits, act, disconnect.
+"""
 
 from __future__ import annotations
 

@@ -87,7 +87,8 @@ class RootGroup(Group):
     def __init__(self) -> None:
         super().__init__(
             "livewell",
-            help="Keeps data from other people's APIs fresh for whoever is watching it, within their limits, and shows how fresh it is. "
+            help="Keeps data from other people's APIs fresh for whoever is watching it, within their limits, "
+            "and shows how fresh it is. "
             "Its jobs are a Postgres queue that loses nothing. Without DATABASE_URL an embedded Postgres is used.",
             epilog="Every command explains itself: livewell COMMAND --help. Settings: livewell settings.",
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -174,7 +175,10 @@ def say(text: str) -> None:
 
 
 def debugging() -> bool:
-    """Whether tracebacks are wanted; asked of the environment alone, for the settings may be what is wrong."""
+    """Whether tracebacks are wanted.
+
+    Asked of the environment alone, for the settings may be what is wrong.
+    """
     return os.environ.get("LIVEWELL_LOG_LEVEL", "").strip().lower() == "debug"
 
 

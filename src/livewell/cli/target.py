@@ -1,4 +1,8 @@
-"""Find the app a command is to run: `module:attribute`, from the argument, LIVEWELL_APP or livewell.toml; without any, the one that has no tasks and only refreshes."""
+"""Find the app a command is to run.
+
+`module:attribute`, from the argument, LIVEWELL_APP or livewell.toml; without any, the one that has
+no tasks and only refreshes.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +66,8 @@ def _import(target: str, name: str) -> ModuleType:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise ConfigurationError(f"APP {target}: importing {name} failed: {error}") from error
         raise ConfigurationError(
-            f"APP {target}: there is no module {error.name!r}, neither in {Path.cwd()} nor among what is installed; {_modules_here()}"
+            f"APP {target}: there is no module {error.name!r}, neither in {Path.cwd()} nor among what is "
+            f"installed; {_modules_here()}"
         ) from error
     except Exception as error:
         raise ConfigurationError(

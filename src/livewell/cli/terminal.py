@@ -21,12 +21,18 @@ if TYPE_CHECKING:
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text as it can be read; what is printed as it is, without a line feed, has nl=False."""
+    """Print a text as it can be read.
+
+    What is printed as it is, without a line feed, has nl=False.
+    """
     click.echo(printable(text), err=err, nl=nl)
 
 
 def has_reader(*, err: bool = False) -> bool:
-    """True if a person reads this: what lets somebody in is printed to a terminal, not into a file or a service's log (L8)."""
+    """True if a person reads this.
+
+    What lets somebody in is printed to a terminal, not into a file or a service's log (L8).
+    """
     return (sys.stderr if err else sys.stdout).isatty()
 
 
@@ -42,7 +48,10 @@ def _kind() -> type[Console]:
     from rich.segment import Segment  # noqa: PLC0415 - heavy
 
     class PlainConsole(Console):
-        """What rich itself tells the terminal are control segments and styles; in a text there is nothing to obey."""
+        """What rich itself tells the terminal are control segments and styles.
+
+        In a text there is nothing to obey.
+        """
 
         def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
             for segment in super().render(renderable, options):

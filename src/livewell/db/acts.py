@@ -29,7 +29,10 @@ def actor() -> str:
 
 
 def audited(call: str) -> str:
-    """The statement that calls a function and records what it answered; its parameters are the function's, then those of line()."""
+    """The statement that calls a function and records what it answered.
+
+    Its parameters are the function's, then those of line().
+    """
     return _DONE + call + _RECORDED
 
 

@@ -58,7 +58,10 @@ _OURS: dict[str, type[LivewellError]] = {
 
 
 class Deadline:
-    """Cuts the connection after so many seconds, and says so: what libpq then reports looks like a crash of the server."""
+    """Cuts the connection after so many seconds, and says so.
+
+    What libpq then reports looks like a crash of the server.
+    """
 
     def __init__(self, connection: Connection, seconds: float, running: str) -> None:
         self._connection = connection
@@ -88,7 +91,10 @@ class Deadline:
 
 @contextmanager
 def deadline(connection: Connection, seconds: float, doing: str = "call", running: str = "") -> Iterator[None]:
-    """Cut the connection if the block takes longer than this; the error then names the deadline and what was running."""
+    """Cut the connection if the block takes longer than this.
+
+    The error then names the deadline and what was running.
+    """
     limit = Deadline(connection, seconds, running)
     try:
         yield
@@ -116,7 +122,10 @@ def sever(connection: Connection) -> None:
 
 @contextmanager
 def translated(doing: str, *, foreign: bool = False) -> Iterator[None]:
-    """Raise our errors instead of Postgres's; an error of the caller's own (foreign) SQL passes as it is."""
+    """Raise our errors instead of Postgres's.
+
+    An error of the caller's own (foreign) SQL passes as it is.
+    """
     try:
         yield
     except psycopg.Error as error:

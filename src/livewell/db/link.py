@@ -65,7 +65,10 @@ class Link:
 
     @property
     def takes_riders(self) -> bool:
-        """Whether ask() may bring a second statement along: not through a pooler, which may hand it to another server process."""
+        """Whether ask() may bring a second statement along.
+
+        Not through a pooler, which may hand it to another server process.
+        """
         return self._prepare
 
     async def call(self, query: str, params: Sequence[Any] = ()) -> list[Row]:
@@ -82,7 +85,10 @@ class Link:
         return (await self.ask_unread(query, params, then=then)).read()
 
     async def ask_unread(self, query: str, params: Sequence[str | None], *, then: Statement | None = None) -> Unread:
-        """Like call(), with $1, $2 … and parameters as text, past psycopg's cursors: an enqueue takes 580 instead of 680 µs. For statements that are few in kind and many in number.
+        """Like call(), with $1, $2 … and parameters as text, past psycopg's cursors.
+
+        An enqueue takes 580 instead of 680 µs. For statements that are few in kind and many in
+        number.
 
         `then` rides along: the server runs it in a transaction of its own as soon as this one has committed, without asking us again. Nobody waits for its answer.
         """
@@ -166,10 +172,14 @@ class Link:
 
 
 async def _steps(connection: Connection, generator: PQGen[T]) -> T:
-    """All of them, as the socket becomes ready; without connection.wait(), which asks the server to cancel when we are cancelled.
+    """All of them, as the socket becomes ready.
 
-    It looks at the socket again every tenth of a second, and that is needed: uvloop forgets a socket when the server cuts the connection, after one last wake that may find only half of what there is to read. Waits without this
-    look lasted for ever (tests/integration/queue/test_link.py).
+    Without connection.wait(), which asks the server to cancel when we are cancelled.
+
+    It looks at the socket again every tenth of a second, and that is needed: uvloop forgets a
+    socket when the server cuts the connection, after one last wake that may find only half of what
+    there is to read. Waits without this look lasted for ever
+    (tests/integration/queue/test_link.py).
     """
     return await waiting.wait_async(generator, connection.pgconn.socket, interval=_LOOK_SECONDS)
 
@@ -187,7 +197,10 @@ def _answer(pgconn: psycopg.pq.abc.PGconn) -> PQGen[psycopg.pq.abc.PGresult]:
 
 
 class Unread(Sequence[Row]):
-    """Rows as the server sent them, made into Python's when somebody looks at one: a worker sends its next call first, so that the server has something to do meanwhile."""
+    """Rows as the server sent them, made into Python's when somebody looks at one.
+
+    A worker sends its next call first, so that the server has something to do meanwhile.
+    """
 
     def __init__(self, connection: Connection, result: psycopg.pq.abc.PGresult) -> None:
         self._result = result

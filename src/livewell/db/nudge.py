@@ -23,7 +23,10 @@ _CLOSE_SECONDS = 1.0
 
 
 class Nudger:
-    """Sends nudges for one process; listeners inside the process are called directly, without the database."""
+    """Sends nudges for one process.
+
+    Listeners inside the process are called directly, without the database.
+    """
 
     def __init__(self, database: Database) -> None:
         self._link = database.link()
@@ -46,7 +49,10 @@ class Nudger:
         self._local.remove(listener)
 
     def ride(self, name: str) -> Statement | None:
-        """The statement that nudges, for the caller to send behind a commit; None while the name rests: then nudge() as always."""
+        """The statement that nudges, for the caller to send behind a commit.
+
+        None while the name rests: then nudge() as always.
+        """
         now = time.monotonic()
         if name in self._waiting or self._resting.get(name, now) > now:
             return None
@@ -99,7 +105,10 @@ class Nudger:
             pass
 
     async def close(self) -> None:
-        """Send what waits, within a second: a script that enqueues and ends should not cost its jobs a poll interval."""
+        """Send what waits, within a second.
+
+        A script that enqueues and ends should not cost its jobs a poll interval.
+        """
         self._interval_seconds = 0.0
         self._resting.clear()
         self._more.set()

@@ -1,4 +1,7 @@
-"""What an open app gives to whoever acts on its database: Livewell, of which lower packages may not know."""
+"""What an open app gives to whoever acts on its database.
+
+Livewell, of which lower packages may not know.
+"""
 
 from __future__ import annotations
 

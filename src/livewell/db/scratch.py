@@ -1,6 +1,9 @@
-"""Databases for tests and demos: a migrated template, a clone per test, and a clock that tests can move.
+"""Databases for tests and demos.
 
-Kept in db because only this package speaks to Postgres directly; used by livewell.testing and by demos.
+A migrated template, a clone per test, and a clock that tests can move.
+
+Kept in db because only this package speaks to Postgres directly; used by livewell.testing and by
+demos.
 """
 
 from __future__ import annotations
@@ -37,7 +40,10 @@ def sibling(dsn: str, database: str) -> str:
 
 
 def make_template(dsn: str, name: str) -> None:
-    """Create and migrate a template database, unless it exists already; safe when several processes try at once."""
+    """Create and migrate a template database, unless it exists already.
+
+    Safe when several processes try at once.
+    """
     with psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (name,))
         if admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone():
@@ -108,7 +114,10 @@ class TestClock:
 
 
 def _patiently(act: Callable[[], object]) -> None:
-    """Copying or renaming a database fails while anybody is connected to it; the tests of other processes are, briefly."""
+    """Copying or renaming a database fails while anybody is connected to it.
+
+    The tests of other processes are, briefly.
+    """
     for left in reversed(range(_TRIES)):
         try:
             act()

@@ -54,8 +54,10 @@ async def breakers(patient: Patient) -> Sequence[Finding]:
         Finding(
             "breaker_open",
             _name(one),
-            f"The breaker of {_name(one)} is {one['breaker'].replace('_', ' ')}, calls are stopped until {instant(one['open_until'])}: {one['failures']:,} of {one['calls']:,} calls failed in ten minutes.",
-            "The upstream fails; nothing is asked of it until then, and after that one call tries whether it is back. It closes by itself; to try now, and not then, there is a command.",
+            f"The breaker of {_name(one)} is {one['breaker'].replace('_', ' ')}, calls are stopped until "
+            f"{instant(one['open_until'])}: {one['failures']:,} of {one['calls']:,} calls failed in ten minutes.",
+            "The upstream fails; nothing is asked of it until then, and after that one call tries whether it is "
+            "back. It closes by itself; to try now, and not then, there is a command.",
             f"livewell upstreams probe {one['name']}",
         )
         for one in part(patient.state, "limits").get("limiters", ())
@@ -69,8 +71,10 @@ async def silences(patient: Patient) -> Sequence[Finding]:
         Finding(
             "upstream_silent",
             _name(one),
-            f"Upstream {_name(one)} asked for silence until {instant(one['quiet_until'])}, for {span(one['wait_seconds'])} more.",
-            "It answered 429, or with a Retry-After: no call is made until then, and what is watched turns stale. If it asks for far too much, end the silence; the next such answer begins another.",
+            f"Upstream {_name(one)} asked for silence until {instant(one['quiet_until'])}, for "
+            f"{span(one['wait_seconds'])} more.",
+            "It answered 429, or with a Retry-After: no call is made until then, and what is watched turns "
+            "stale. If it asks for far too much, end the silence; the next such answer begins another.",
             f"livewell upstreams resume {one['name']}",
         )
         for one in part(patient.state, "limits").get("limiters", ())

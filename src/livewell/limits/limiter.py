@@ -106,7 +106,8 @@ def read(
             columns["permit_seconds"] = min(1.0, max(_PERMIT_SECONDS_MIN, limit.seconds / 60))
         if math.floor(limit.calls * (1 - columns["reserve"])) < 1:
             raise ConfigurationError(
-                f"{what}: reserve {reserve!r} of {rate} leaves nothing for the background lane; with reserve=0 it has all of it"
+                f"{what}: reserve {reserve!r} of {rate} leaves nothing for the background lane; with reserve=0 "
+                "it has all of it"
             )
     if budget is not None:
         columns |= _budget(what, budget, budget_resets, budget_stop, budget_background_stop)
@@ -146,7 +147,8 @@ def _budget(
     }
     if not 0 < columns["budget_background_stop"] <= columns["budget_stop"]:
         raise ConfigurationError(
-            f"{what}: budget_stop {stop!r}, budget_background_stop {background_stop!r}: the second must be more than 0 and at most the first"
+            f"{what}: budget_stop {stop!r}, budget_background_stop {background_stop!r}: the second must be more "
+            "than 0 and at most the first"
         )
     if units.seconds is None:
         instant, zone = written.resets(resets or "00:00", what)

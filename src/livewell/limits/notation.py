@@ -56,7 +56,8 @@ def budget(text: str, what: str) -> Budget:
     match = _BUDGET.fullmatch(str(text).strip())
     if match is None:
         raise ConfigurationError(
-            f'{what}: budget {text!r}: write it like "20GB/30d" (rolling) or "5000 calls/day"; units are B, KB, MB, GB, TB, calls, tokens'
+            f'{what}: budget {text!r}: write it like "20GB/30d" (rolling) or "5000 calls/day"; units are B, KB, '
+            "MB, GB, TB, calls, tokens"
         )
     units = round(float(match[1]) * _BYTES.get(match[2], 1))
     span = None if match[3] == "day" else seconds(match[3].replace(" ", ""), "budget")

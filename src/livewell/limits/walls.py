@@ -109,7 +109,10 @@ class Walls:
 
     @property
     def silent(self) -> bool:
-        """A silence was heard that the database does not know yet: what it grants now, it would not grant if it did."""
+        """A silence was heard that the database does not know yet.
+
+        What it grants now, it would not grant if it did.
+        """
         return any(wall.is_silence for wall in self._walls.values())
 
     def told(self, walls: Iterable[Wall]) -> None:

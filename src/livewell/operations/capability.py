@@ -1,4 +1,7 @@
-"""Looking after the system, as a capability: its state, metrics, the doctor, warnings, the audit."""
+"""Looking after the system, as a capability.
+
+Its state, metrics, the doctor, warnings, the audit.
+"""
 
 from pathlib import Path
 

@@ -25,7 +25,10 @@ _CONNECTIONS_MAX = 20
 
 @asynccontextmanager
 async def metrics_endpoint(address: str | None) -> AsyncIterator[str | None]:
-    """Serve the page at host:port within the block, and say where; nothing happens without an address."""
+    """Serve the page at host:port within the block, and say where.
+
+    Nothing happens without an address.
+    """
     if address is None:
         yield None
         return

@@ -1,4 +1,6 @@
-"""What operators do when the system cannot help itself: let an upstream be called again, free a singleton; and what was done by whom (R25).
+"""What operators do when the system cannot help itself.
+
+Let an upstream be called again, free a singleton; and what was done by whom (R25).
 
     upstream ──asked for silence, or was paused──▶ resume
        └──failed: its breaker is open──▶ probe (one call tries now) ──▶ close (all calls go, and may fail again)
@@ -37,7 +39,10 @@ class Mender:
         self._database = database
 
     async def upstreams(self) -> list[Record]:
-        """Upstreams and limiters by name: paused or not, and a row for each credential whose calls are stopped."""
+        """Upstreams and limiters by name.
+
+        Paused or not, and a row for each credential whose calls are stopped.
+        """
         return await self._database.call_dicts(_UPSTREAMS)
 
     async def resume(self, name: str) -> Resumed:
@@ -62,7 +67,10 @@ class Mender:
         return found
 
     async def take(self, name: str, *, force: bool = False) -> Taken:
-        """End the term of a dead holder; with force also of one that lives, whose run is then fenced."""
+        """End the term of a dead holder.
+
+        With force also of one that lives, whose run is then fenced.
+        """
         answer = (await self._database.call("SELECT livewell.take_singleton(%s, %s, %s)", (name, force, actor())))[0][0]
         if answer == "unknown":
             names = [one["name"] for one in await self.singletons()]
@@ -79,6 +87,7 @@ class Mender:
         if answer == "unknown":
             names = sorted({str(row["name"]) for row in await self.upstreams()})
             raise UnknownLimiter(
-                f"upstream {name[:60]!r}, or that credential of it, is not known; there are: {', '.join(names) or 'none'}"
+                f"upstream {name[:60]!r}, or that credential of it, is not known; there are: "
+                f"{', '.join(names) or 'none'}"
             )
         return answer

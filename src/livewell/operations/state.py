@@ -12,7 +12,10 @@ _STATE = "SELECT livewell.system_state()"
 
 
 async def read_state(database: Database) -> Document:
-    """What livewell.system_state() says: one document with a part for each package, and took_ms: how long asking took."""
+    """What livewell.system_state() says: one document with a part for each package, and took_ms.
+
+    How long asking took.
+    """
     began = time.monotonic()
     [(document,)] = await database.call(_STATE)
     return {**document, "took_ms": round((time.monotonic() - began) * 1000, 1)}

@@ -53,7 +53,10 @@ _METADATA_6 = IPv6Network("fd00:ec2::/32")  # where a cloud keeps its metadata i
 
 @lru_cache(maxsize=1024)
 def place(address: str) -> Place:
-    """Judge an address as the resolver wrote it; what is no plain address (a name, a scope id) is forbidden."""
+    """Judge an address as the resolver wrote it.
+
+    What is no plain address (a name, a scope id) is forbidden.
+    """
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -67,7 +67,10 @@ _Send = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
 
 class Outbound:
-    """The HTTP client, one per process: `async with Outbound(allowed_hosts=["example.com"]) as outbound: ...`."""
+    """The HTTP client, one per process.
+
+    `async with Outbound(allowed_hosts=["example.com"]) as outbound: ...`.
+    """
 
     def __init__(
         self,
@@ -80,7 +83,10 @@ class Outbound:
         ca_file: Path | None = None,
         resolve: Resolve | None = None,
     ) -> None:
-        """ca_file adds an authority to trust (verification is always on); resolve stands in for the machine's resolver."""
+        """ca_file adds an authority to trust (verification is always on).
+
+        Resolve stands in for the machine's resolver.
+        """
         if not 0 < deadline_seconds <= 600 or not 1 <= connections_max <= 10_000 or not 0 <= keepalive_seconds <= 600:
             raise InvalidOption(
                 f"deadline_seconds={deadline_seconds}, connections_max={connections_max}, "
@@ -162,9 +168,12 @@ class Outbound:
         return await self._request("POST", url, call, headers=headers or {}, query={}, body=body)
 
     async def check_host(self, host: str) -> None:
-        """Look a host up and judge its addresses, for a library that makes its own calls; raises CallFailed where we would not call.
+        """Look a host up and judge its addresses, for a library that makes its own calls.
 
-        Weaker than a call of ours: the library looks the name up again, and may be told something else.
+        Raises CallFailed where we would not call.
+
+        Weaker than a call of ours: the library looks the name up again, and may be told something
+        else.
         """
         name = host.lower()
         private = self._hosts.may_be_private(name)
@@ -270,7 +279,10 @@ class Outbound:
         )
 
     async def _head(self, send: _Send, call: Call) -> aiohttp.ClientResponse:
-        """Send the request on a connection that lives; those that died in the pool are passed over, nothing was sent on them."""
+        """Send the request on a connection that lives.
+
+        Those that died in the pool are passed over, nothing was sent on them.
+        """
         token = CALL.set(call)
         try:
             for _ in range(self._connections_max + 1):

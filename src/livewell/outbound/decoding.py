@@ -1,6 +1,10 @@
-"""Undo Content-Encoding step by step, under two caps: decoded bytes, and how many times larger than what came.
+"""Undo Content-Encoding step by step, under two caps.
 
-Never more than a step is unpacked before the caps are looked at, so a bomb costs about a megabyte of memory. gzip (all members), deflate in both its spellings, and nothing else: we ask for gzip alone.
+Decoded bytes, and how many times larger than what came.
+
+Never more than a step is unpacked before the caps are looked at, so a bomb costs about a megabyte
+of memory. gzip (all members), deflate in both its spellings, and nothing else: we ask for gzip
+alone.
 """
 
 import zlib

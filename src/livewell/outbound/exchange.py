@@ -1,16 +1,20 @@
-"""What aiohttp is made to do at the socket: count every byte, ask before the request leaves, send it once, and keep questions apart.
+"""What aiohttp is made to do at the socket.
+
+Count every byte, ask before the request leaves, send it once, and keep questions apart.
 
     connection free ──▶ before_write() ──▶ request written ──▶ bytes counted as they come ──▶ answer
                             └──raises──▶ nothing was written      └──over the cap──▶ connection ended
 
-HTTP/1.1 does not say which question an answer answers. A server that sends one answer too many shifts every later answer of
-that connection by one. So a call has a connection of its own, unless it states what it asks (Share): calls of one family may
-follow each other on a connection, as long as no subject comes twice. What the caller may then believe is in ADR 0011.
+HTTP/1.1 does not say which question an answer answers. A server that sends one answer too many
+shifts every later answer of that connection by one. So a call has a connection of its own, unless
+it states what it asks (Share): calls of one family may follow each other on a connection, as long
+as no subject comes twice. What the caller may then believe is in ADR 0011.
 
-Four seams of aiohttp 3.14 are used: the request class (public) with its connection key, the protocol of a connection
-(MeteredProtocol stands in for it in the connector's factory) and the session's switch for silent retries. aiohttp re-sends a GET on its own when a
-kept-alive connection turns out to be dead; a permit allows one request, so Request.send refuses a second one even if
-that switch were lost in some later version.
+Four seams of aiohttp 3.14 are used: the request class (public) with its connection key, the
+protocol of a connection (MeteredProtocol stands in for it in the connector's factory) and the
+session's switch for silent retries. aiohttp re-sends a GET on its own when a kept-alive connection
+turns out to be dead; a permit allows one request, so Request.send refuses a second one even if that
+switch were lost in some later version.
 """
 
 import functools
@@ -67,7 +71,10 @@ class Call:
         return self.body_bytes_max + HEAD_BYTES_MAX
 
     def ended(self) -> None:
-        """The answer is whole, or given up: from now on nothing may come on the connection, unless another call has it."""
+        """The answer is whole, or given up.
+
+        From now on nothing may come on the connection, unless another call has it.
+        """
         if self.protocol is not None and self.protocol.call is self:
             self.protocol.call = None
             if self.protocol.should_close:
@@ -118,7 +125,10 @@ class MeteredProtocol(ResponseHandler):
             self.subjects |= call.share.subjects
 
     def data_received(self, data: bytes) -> None:
-        """Count, and end the connection when it is too much, or when nothing was asked; the parser sees nothing of the excess."""
+        """Count, and end the connection when it is too much, or when nothing was asked.
+
+        The parser sees nothing of the excess.
+        """
         call = self.call
         if call is None and self.asked and self.transport is not None:
             self.transport.abort()

@@ -1,7 +1,9 @@
-"""Put a failed call into words: a reason from the closed list and a sentence, without a secret and without the URL.
+"""Put a failed call into words.
 
-aiohttp's own exceptions carry the URL and every header of the request, so none of them leaves this package, not even as
-the cause of ours: CallFailed is raised after they are gone.
+A reason from the closed list and a sentence, without a secret and without the URL.
+
+aiohttp's own exceptions carry the URL and every header of the request, so none of them leaves this
+package, not even as the cause of ours: CallFailed is raised after they are gone.
 """
 
 import errno

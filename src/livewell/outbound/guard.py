@@ -57,7 +57,10 @@ def _look_up(host: str) -> list[Any]:
 
 
 class Guard(AbstractResolver):
-    """Finds and checks addresses for one kind of host: those out in the world, or those named private."""
+    """Finds and checks addresses for one kind of host.
+
+    Those out in the world, or those named private.
+    """
 
     def __init__(self, resolve: Resolve, *, private: bool) -> None:
         self._resolve = resolve
@@ -71,7 +74,10 @@ class Guard(AbstractResolver):
         port: int = 0,
         family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - of aiohttp; we take what there is
     ) -> list[ResolveResult]:
-        """Give the checked addresses of a name to aiohttp; raises AddressRefused, or OSError where there are none."""
+        """Give the checked addresses of a name to aiohttp.
+
+        Raises AddressRefused, or OSError where there are none.
+        """
         async with self._locks[host]:  # fifty calls to one host ask once
             until, addresses = self._kept.get(host, (0.0, []))
             if time.monotonic() >= until:

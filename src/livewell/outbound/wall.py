@@ -94,7 +94,10 @@ _ERROR = re.compile(rb'\s*+\{\s*+"(?:error message|error)"\s*+:\s*+"((?:[^"\\]|\
 
 
 def _by_words(status: int, body: bytes) -> Kind | None:
-    """A 200 is judged by the words of its error object alone; rows that happen to hold the same words are no error."""
+    """A 200 is judged by the words of its error object alone.
+
+    Rows that happen to hold the same words are no error.
+    """
     text = b" ".join(body.lower().split())
     if status == 200:
         error = _ERROR.match(text)

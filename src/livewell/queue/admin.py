@@ -89,7 +89,10 @@ class QueueAdmin:
             await asyncio.sleep(every)
 
     async def why(self, job_id: int) -> Why:
-        """Why a job is not running: the first thing that stands in its way; .words says it in a sentence."""
+        """Why a job is not running: the first thing that stands in its way.
+
+        .words says it in a sentence.
+        """
         rows = await self._database.call("SELECT * FROM livewell.why_job(%s)", (job_id,))
         return Why(job_id, *rows[0])
 
@@ -138,7 +141,10 @@ class QueueAdmin:
         task: str | None = None,
         limit: int = 1000,
     ) -> tuple[int, int]:
-        """Give dead letters another life; answers how many went, and how many stayed because their key is taken."""
+        """Give dead letters another life.
+
+        Answers how many went, and how many stayed because their key is taken.
+        """
         rows = await self._database.call(
             "SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)", (ids, queue, task, limit)
         )

@@ -101,7 +101,10 @@ class Declarations:
         await self.write(database, list(self._queues))
 
     async def write(self, database: Database, queues: Iterable[str]) -> None:
-        """Tell the database of these queues, unless it knows them; nothing is known of others' queues."""
+        """Tell the database of these queues, unless it knows them.
+
+        Nothing is known of others' queues.
+        """
         for name in queues:
             if name not in self._written and name in self._queues:
                 await self._write_queue(database, name, self._queues[name])

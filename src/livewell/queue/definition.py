@@ -144,7 +144,8 @@ def define(function: Callable[..., Any], *, name: str | None, policy: TaskPolicy
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ConfigurationError(
-                f"task {task_name}: parameter {parameter} cannot be stored by name; use ordinary or keyword-only parameters"
+                f"task {task_name}: parameter {parameter} cannot be stored by name; use ordinary or "
+                "keyword-only parameters"
             )
         annotation = hints.get(parameter.name, Any)
         if annotation is Job:
@@ -183,7 +184,8 @@ def _define_batch(
             found[name] = items[0]
         else:
             raise ConfigurationError(
-                f"task {task_name}: batch={policy.batch}: parameter {name} must be a list of a pydantic model, or list[Job]"
+                f"task {task_name}: batch={policy.batch}: parameter {name} must be a list of a pydantic model, "
+                "or list[Job]"
             )
     if len(found) != 1:
         raise ConfigurationError(

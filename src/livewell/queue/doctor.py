@@ -89,7 +89,8 @@ async def credentials(patient: Patient) -> Sequence[Finding]:
         Finding(
             "worker_without_credential",
             worker["name"],
-            f"Worker {worker['name']} (number {worker['id']}) has no environment variable {variable}, which upstream {upstream} names in its credentials.",
+            f"Worker {worker['name']} (number {worker['id']}) has no environment variable {variable}, which "
+            f"upstream {upstream} names in its credentials.",
             "It claims nothing that needs it. If no other worker has it, nothing of this upstream is refreshed.",
             f"set {variable} in the environment of this worker, and start it again",
         )
@@ -105,7 +106,8 @@ async def leases(patient: Patient) -> Sequence[Finding]:
         Finding(
             "lease_expired",
             worker["name"],
-            f"Worker {worker['name']} (number {worker['id']}) holds {worker['holds']:,} jobs, and its lease ran out {span(-worker['lease_left_seconds'])} ago.",
+            f"Worker {worker['name']} (number {worker['id']}) holds {worker['holds']:,} jobs, and its lease ran "
+            f"out {span(-worker['lease_left_seconds'])} ago.",
             "It died or stands still, and no other worker lives that could take its jobs back.",
             "livewell worker APP",
         )
@@ -130,7 +132,8 @@ async def versions(patient: Patient) -> Sequence[Finding]:
             "version_skew",
             "workers",
             f"The schema is of release {release}, and workers run others: {seen}.",
-            "During an upgrade that is as it should be, for one minor version. Left so, old workers lack what the new schema offers, and refuse the next one.",
+            "During an upgrade that is as it should be, for one minor version. Left so, old workers lack what "
+            "the new schema offers, and refuse the next one.",
             f"pip install 'livewell=={release}' where they run, and start them again",
         )
     ]
@@ -148,7 +151,8 @@ async def dead_letters(patient: Patient) -> Sequence[Finding]:
         Finding(
             "dead_letters",
             row["queue"],
-            f"{row['n']:,} jobs {row['kind']} of queue {row['queue']} died in the last day ({row['reason']}: {reasons[row['reason']]}), one with: {(row['error'] or 'no error text')[:200]}",
+            f"{row['n']:,} jobs {row['kind']} of queue {row['queue']} died in the last day ({row['reason']}: "
+            f"{reasons[row['reason']]}), one with: {(row['error'] or 'no error text')[:200]}",
             "The keys are refreshed again by themselves while somebody watches them; the letters tell what went wrong."
             if row["kind"] == _REFRESH
             else "They will not be tried again by themselves. Mend the cause first, then give them another life.",

@@ -189,7 +189,10 @@ class Enqueuer:
     async def enqueue_alike(
         self, one: Request, alike: Alike, *, tx: Transaction | Foreign | None = None
     ) -> list[Enqueued]:
-        """Enqueue plain jobs that differ from `one` only in their payload; in the order of the payloads. They carry no trace: thousands below one span help nobody."""
+        """Enqueue plain jobs that differ from `one` only in their payload.
+
+        In the order of the payloads. They carry no trace: thousands below one span help nobody.
+        """
         self.bound(alike.n)
         one.check()
         ids = await self._ids(alike.n)
@@ -267,7 +270,10 @@ class Enqueuer:
         return await self._ids(n)
 
     async def _on_our_own(self, ids: list[int], requests: Sequence[Request], *, again: bool) -> list[Enqueued]:
-        """Send it again after an unknown outcome, or when a key was freed just now: the ids make it safe."""
+        """Send it again after an unknown outcome, or when a key was freed just now.
+
+        The ids make it safe.
+        """
         document = _document(ids, requests)
         for left in reversed(range(_TRIES)):
             rows, certain = await self._try(_ENQUEUE, (document, again), left=left)

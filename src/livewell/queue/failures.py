@@ -1,6 +1,9 @@
-"""Tell failed jobs to whoever reads the log: which job, which attempt, what comes next, and the traceback.
+"""Tell failed jobs to whoever reads the log.
 
-Only failures come here, so successes pay nothing. The first few of a cause (task, type of the error, place) in a minute are told in full; then only how many more there were.
+Which job, which attempt, what comes next, and the traceback.
+
+Only failures come here, so successes pay nothing. The first few of a cause (task, type of the
+error, place) in a minute are told in full; then only how many more there were.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The job as its handler sees it: who it is, progress, permits, cancellation, and a transaction that ends it.
+"""The job as its handler sees it.
+
+Who it is, progress, permits, cancellation, and a transaction that ends it.
 
 running ──transaction commits──▶ finished (effects and end together)
    │    ──fenced at commit──▶ rolled back, OwnershipLost: somebody else runs it
@@ -79,7 +81,10 @@ class Job:
         return (self.permitted.credential or None) if self.permitted is not None else None
 
     def progress(self, percent: int, note: str | None = None) -> None:
-        """Say how far it is, 0 to 100; written at most once a second, safe to call from threads and often."""
+        """Say how far it is, 0 to 100.
+
+        Written at most once a second, safe to call from threads and often.
+        """
         if not 0 <= percent <= 100:
             raise ValueError(f"progress({percent}): 0 to 100 are allowed")
         self.percent, self.note, self.reported = percent, note, False
@@ -94,7 +99,11 @@ class Job:
         self.used_units = (self.used_units or 0) + units
 
     def spend_permit(self) -> None:
-        """Call it just before the request is written: raises PermitLate when the permit's time is over. Then the job goes back, and nobody was called."""
+        """Call it just before the request is written.
+
+        Raises PermitLate when the permit's time is over. Then the job goes back, and nobody was
+        called.
+        """
         self.check_permit()
         self._called = True
 
@@ -131,7 +140,8 @@ class Job:
                 raise OwnershipLost(f"job {self.id}: another worker owns it by now")
             if answer == "refused":
                 raise PermitRefused(
-                    f"job {self.id}: permit({calls}): its limiter never lets more than {calls_max} go at once ({reason}); ask for fewer at a time"
+                    f"job {self.id}: permit({calls}): its limiter never lets more than {calls_max} go at once "
+                    f"({reason}); ask for fewer at a time"
                 )
             if answer == "granted":
                 self._permit_until = None if permit_seconds is None else sent + permit_seconds
@@ -141,7 +151,10 @@ class Job:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
-        """Do the job's effect in this transaction: it and the end of the job commit together, or neither does."""
+        """Do the job's effect in this transaction.
+
+        It and the end of the job commit together, or neither does.
+        """
         if self.finished:
             raise LivewellError(f"job {self.id}: transaction() has already finished it")
         async with self._database.transaction() as transaction:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 def end_of(job: Job, outcome: RunEnd) -> RunEnd:
-    """How the run of a job ended: its own transaction may have ended the job, whatever came after it."""
+    """How the run of a job ended.
+
+    Its own transaction may have ended the job, whatever came after it.
+    """
     if not job.finished or isinstance(outcome, FinishedElsewhere):
         return outcome
     return FinishedElsewhere(outcome or Succeeded())
@@ -36,7 +39,10 @@ def seen_in(end: RunEnd) -> Outcome | None:
 
 
 def results(ended: Iterable[tuple[Job, Outcome]]) -> tuple[str, str, str | None]:
-    """The arguments of finish_jobs: plain successes as two arrays, the rest as one JSON document."""
+    """The arguments of finish_jobs.
+
+    Plain successes as two arrays, the rest as one JSON document.
+    """
     ids: list[int] = []
     fences: list[int] = []
     others: list[dict[str, Any]] = []
@@ -69,7 +75,10 @@ def _words(outcome: Outcome) -> dict[str, Any]:
 
 
 def _charge(job: Job, permit: Permit, outcome: Outcome) -> dict[str, Any]:
-    """What the limiter wants to know: how the job's own key fared, and from the first job of a call how the call went."""
+    """What the limiter wants to know.
+
+    How the job's own key fared, and from the first job of a call how the call went.
+    """
     charge: dict[str, Any] = {
         "queue": job.claimed.queue,
         "kind": job.claimed.kind,
@@ -83,7 +92,10 @@ def _charge(job: Job, permit: Permit, outcome: Outcome) -> dict[str, Any]:
 
 
 def speak_as_one(jobs: Sequence[Job], ends: Sequence[RunEnd]) -> None:
-    """Let the first job of a call say how the call went: one good answer makes it a good call, unless it met the bandwidth wall (R13). What was used is the call's, whoever reported it.
+    """Let the first job of a call say how the call went.
+
+    One good answer makes it a good call, unless it met the bandwidth wall (R13). What was used is
+    the call's, whoever reported it.
 
     Jobs that are all finished elsewhere have said it there (refreshes: store_refreshes.sql).
     """

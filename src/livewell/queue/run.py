@@ -53,7 +53,10 @@ RunSync = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 
 
 class OutOfMemory(Exception):
-    """A handler failed for want of memory, and the process has none left: whatever else runs in it may have failed unseen."""
+    """A handler failed for want of memory, and the process has none left.
+
+    Whatever else runs in it may have failed unseen.
+    """
 
 
 async def run_job(job: Job, tasks: Mapping[str, TaskDefinition], run_sync: RunSync) -> Outcome | None:
@@ -144,7 +147,10 @@ def _end_of(one: object) -> RunEnd:
 
 
 def _memory_left() -> bool:
-    """False while the failed handler's memory is still held; a single request that was too large leaves plenty."""
+    """False while the failed handler's memory is still held.
+
+    A single request that was too large leaves plenty.
+    """
     try:
         bytearray(_SPARE_BYTES)
     except MemoryError:
@@ -176,7 +182,10 @@ def _outcome_of(error: Exception) -> Outcome | None:
 
 
 def failed(error: BaseException, text: str | None = None) -> Failed:
-    """A failure with all that is told of it; text where the error's own would not say what happened."""
+    """A failure with all that is told of it.
+
+    Text where the error's own would not say what happened.
+    """
     return Failed(text or describe(error), cause=cause_of(error), traceback=traceback_of(error))
 
 

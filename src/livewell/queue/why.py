@@ -8,7 +8,10 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The first thing that stands in a job's way; see why_job.sql for the reasons and what goes with each."""
+    """The first thing that stands in a job's way.
+
+    See why_job.sql for the reasons and what goes with each.
+    """
 
     job_id: int
     reason: str
@@ -56,7 +59,8 @@ _WORDS = {
     "breaker": "the breaker of its limiter {name} is open, for {wait} more",
     "probe": "the breaker of its limiter {name} is half open: one call is trying whether the upstream is back",
     "upstream": "the upstream of its limiter {name} asked for silence, for {wait} more",
-    "restart": "the database was restarted: before its limiter {name} allows a call, every worker says what it heard from the upstream meanwhile; that takes {wait} at most",
+    "restart": "the database was restarted: before its limiter {name} allows a call, every worker says what it "
+    "heard from the upstream meanwhile; that takes {wait} at most",
     "behind": "it is ready, behind {n} others of its queue {name}",
     "next": "nothing: it is the next of its queue {name}, and a worker should take it within a second or two",
 }

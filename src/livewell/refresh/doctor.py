@@ -35,8 +35,14 @@ _REFUSALS = {
     "rate_wall": (
         "upstream_429",
         "answered 429, too many requests",
-        "The upstream allows fewer calls than the limiter does, or somebody else uses the same credential. Each such call is wasted, and the upstream is left alone for as long as it says.",
-        "lower `rate` in the file of upstream {upstream}, then: livewell types apply FILE; a silence that is too long ends with: livewell upstreams resume {upstream}",
+        (
+            "The upstream allows fewer calls than the limiter does, or somebody else uses the same credential. Each "
+            "such call is wasted, and the upstream is left alone for as long as it says."
+        ),
+        (
+            "lower `rate` in the file of upstream {upstream}, then: livewell types apply FILE; a silence that is "
+            "too long ends with: livewell upstreams resume {upstream}"
+        ),
     ),
     "bandwidth_wall": (
         "upstream_bandwidth",
@@ -80,7 +86,10 @@ async def types(patient: Patient) -> Sequence[Finding]:
 
 
 async def _quiet(patient: Patient, name: str) -> int:
-    """Watched keys that are not fresh, counted: a type with few keys may not be in a sample of a large ledger."""
+    """Watched keys that are not fresh, counted.
+
+    A type with few keys may not be in a sample of a large ledger.
+    """
     if part(patient.state, "refresh").get("how") == "exact":
         return 0
     [(quiet,)] = await patient.database.call(_QUIET, (name, name))
@@ -145,7 +154,8 @@ async def refusals(patient: Patient) -> Sequence[Finding]:
         Finding(
             word,
             one["name"],
-            f"Upstream {one['upstream']} {seen}: {one['outcomes'][reason]:,} times for type {one['name']}, in this hour and the last.",
+            f"Upstream {one['upstream']} {seen}: {one['outcomes'][reason]:,} times for type {one['name']}, in "
+            "this hour and the last.",
             means,
             command.format(upstream=one["upstream"]),
         )
@@ -182,8 +192,10 @@ async def viewers(patient: Patient) -> Sequence[Finding]:
             "no_viewers",
             "viewers",
             f"There are {found['subscriptions']:,} subscriptions, and no session was seen within five minutes.",
-            "Nobody counts as a viewer, so nothing is refreshed on demand. Either everybody left and no worker sweeps, or heartbeats (PUT /v1/sessions/ID, every 60 s) do not arrive.",
-            "curl -i -X PUT SERVER/v1/sessions/ID from where the clients are; if nobody should be there: livewell worker --queue 'refresh.*' sweeps them",
+            "Nobody counts as a viewer, so nothing is refreshed on demand. Either everybody left and no worker "
+            "sweeps, or heartbeats (PUT /v1/sessions/ID, every 60 s) do not arrive.",
+            "curl -i -X PUT SERVER/v1/sessions/ID from where the clients are; if nobody should be there: "
+            "livewell worker --queue 'refresh.*' sweeps them",
         )
     ]
 

@@ -1,4 +1,7 @@
-"""The clock on which this process counts how long a verdict still holds: it never goes back, and it goes on while the machine sleeps."""
+"""The clock on which this process counts how long a verdict still holds.
+
+It never goes back, and it goes on while the machine sleeps.
+"""
 
 from __future__ import annotations
 

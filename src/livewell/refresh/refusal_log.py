@@ -1,4 +1,7 @@
-"""Tell refreshes that failed or were refused to whoever reads the log: a few of each type and reason in a minute, then how many more there were."""
+"""Tell refreshes that failed or were refused to whoever reads the log.
+
+A few of each type and reason in a minute, then how many more there were.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What became of a key that was asked for: one of seven results, the same from the call to the store. Pure.
+"""What became of a key that was asked for.
+
+One of seven results, the same from the call to the store. Pure.
 
     Value      rows that may be stored
     Same       the upstream says that nothing has changed

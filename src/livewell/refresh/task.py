@@ -1,12 +1,17 @@
-"""The task livewell.refresh: one call for the keys of claimed jobs, from the question to what is stored. Every worker of refresh queues has it.
+"""The task livewell.refresh.
+
+One call for the keys of claimed jobs, from the question to what is stored. Every worker of refresh
+queues has it.
 
     jobs of one call ──▶ fetch ──body──▶ validate ──results──▶ store ──committed──▶ jobs ended, viewers nudged
                           │  └──no body: one result for every key──────▲
                           ├──permit too late: nobody was called, the jobs go back
                           └──the type has changed since the job was made: no call, the key is due again
 
-Results are checked for proof (ADR 0011) and secrets are hidden in them (M3) on the one way to the store. The jobs' ends are part of the storer's transaction,
-so each job is FinishedElsewhere and the worker writes nothing. What runs beside the handlers keeps the HTTP client open and asks for the database's time now and then.
+Results are checked for proof (ADR 0011) and secrets are hidden in them (M3) on the one way to the
+store. The jobs' ends are part of the storer's transaction, so each job is FinishedElsewhere and the
+worker writes nothing. What runs beside the handlers keeps the HTTP client open and asks for the
+database's time now and then.
 """
 
 from __future__ import annotations

@@ -124,7 +124,10 @@ class WhyKey:
 
 
 async def why_key(database: Database, type: str, key: str) -> WhyKey:  # noqa: A002 - it is the type's name, and called so everywhere
-    """Ask the database; it must be a login that sees all viewers and jobs: worker, operate or readonly."""
+    """Ask the database; it must be a login that sees all viewers and jobs.
+
+    Worker, operate or readonly.
+    """
     row: tuple[Any, ...] = (await database.call(_WHY, (type, key)))[0]
     return WhyKey(type, key, *row)
 
@@ -154,7 +157,10 @@ _WORDS = {
         "; go on with: livewell types resume --upstream {name}",
     ),
     "parked_key": (
-        "{lead} and parked: the plan of the upstream does not include this key; it is asked again at {retry}, in {wait}",
+        (
+            "{lead} and parked: the plan of the upstream does not include this key; it is asked again at {retry}, "
+            "in {wait}"
+        ),
         "{error}",
     ),
     "failing": ("it is failing since {since}: {failed}; the next try is at {retry}, in {wait}", "{error}; {job}"),
@@ -200,7 +206,10 @@ _WORDS = {
         "; {job}, limiter {name}; end it with: livewell upstreams resume {name}",
     ),
     "restart": (
-        "{lead}, and the database was restarted: before the next call every worker says what it heard from the upstream meanwhile, which takes {wait} at most",
+        (
+            "{lead}, and the database was restarted: before the next call every worker says what it heard from the "
+            "upstream meanwhile, which takes {wait} at most"
+        ),
         "; {job}, limiter {name}",
     ),
     "behind": ("{lead} and waits behind {n} others", "; {job}, queue {name}"),

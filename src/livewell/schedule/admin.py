@@ -63,7 +63,8 @@ class ScheduleAdmin:
             raise await self._unknown(name)
         if answer == "in use":
             raise InvalidOption(
-                f"schedule {name!r}: a process that has its handler was here within the last minute, and would declare it again. "
+                f"schedule {name!r}: a process that has its handler was here within the last minute, and would "
+                "declare it again. "
                 f"Take it out of the code first, or stop it with: livewell schedules pause {name}"
             )
 

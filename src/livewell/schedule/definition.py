@@ -1,4 +1,7 @@
-"""What a schedule is made of: a name, a rule, a handler, and what becomes of slots that were missed."""
+"""What a schedule is made of.
+
+A name, a rule, a handler, and what becomes of slots that were missed.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +122,8 @@ def define(
     what = f"schedule {chosen}"
     if not _NAME.fullmatch(chosen) or chosen.startswith((OURS, _WALK)):
         raise ConfigurationError(
-            f"schedule {chosen!r}: 1 to 54 of a-z 0-9 _ . - are allowed, beginning with a letter and not with {OURS!r} or {_WALK!r}; give another with name=…"
+            f"schedule {chosen!r}: 1 to 54 of a-z 0-9 _ . - are allowed, beginning with a letter and not with "
+            f"{OURS!r} or {_WALK!r}; give another with name=…"
         )
     if sum(given is not None for given in (cron, every_seconds, at)) != 1:
         raise ConfigurationError(f"{what}: exactly one of a cron text, every=… and at=… is needed")
@@ -160,6 +164,7 @@ def _takes_run(what: str, function: Callable[..., Any]) -> bool:
     needed = [one.name for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     if needed not in ([], ["run"]):
         raise ConfigurationError(
-            f"{what}: its handler needs {', '.join(needed)}; nobody gives it anything but `run`, the run it is called for"
+            f"{what}: its handler needs {', '.join(needed)}; nobody gives it anything but `run`, the run it is "
+            "called for"
         )
     return needed == ["run"]

@@ -1,4 +1,7 @@
-"""When a schedule is due, and which of several missed slots run: by a cron text (cron.py), every so often, or once. Pure: the database says what time it is."""
+"""When a schedule is due, and which of several missed slots run.
+
+By a cron text (cron.py), every so often, or once. Pure: the database says what time it is.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do with the slots that have come: skip `skipped` of them up to `skipped_last`, run `slot` (None: none of them), go on with `after` (None: it has ended)."""
+    """What to do with the slots that have come.
+
+    Skip `skipped` of them up to `skipped_last`, run `slot` (None: none of them), go on with `after`
+    (None: it has ended).
+    """
 
     slot: datetime | None
     after: datetime | None

@@ -122,7 +122,10 @@ class Running:
         return await asyncio.shield(self._thread)
 
     async def _watch(self, handler: asyncio.Future[Any]) -> str | None:
-        """Wait for the handler and renew meanwhile; answers what ended it early, if anything did."""
+        """Wait for the handler and renew meanwhile.
+
+        Answers what ended it early, if anything did.
+        """
         deadline = time.monotonic() + self._definition.timeout_seconds
         stopped = asyncio.ensure_future(self._stopped.wait())
         try:
@@ -199,7 +202,10 @@ class Running:
 
 
 def _hear(going: asyncio.Future[Any]) -> None:
-    """Its run has ended long ago; how it ends is nobody's business, and no complaint of the loop's."""
+    """Its run has ended long ago.
+
+    How it ends is nobody's business, and no complaint of the loop's.
+    """
     if not going.cancelled():
         going.exception()
 

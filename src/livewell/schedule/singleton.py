@@ -42,7 +42,10 @@ class HeldByOther:
 
 
 class Singleton:
-    """One name, seen from one process. Not for several tasks at once: the link is one connection."""
+    """One name, seen from one process. Not for several tasks at once.
+
+    The link is one connection.
+    """
 
     def __init__(self, link: Link, name: str, *, holder: str, lease_seconds: float) -> None:
         self._link = link

@@ -57,7 +57,10 @@ class Work:
 
 
 def default_queues(tasks: Mapping[str, TaskDefinition]) -> list[str]:
-    """What a worker works that was not told its queues: those of the tasks, then of capabilities."""
+    """What a worker works that was not told its queues.
+
+    Those of the tasks, then of capabilities.
+    """
     named = {definition.policy.queue for definition in tasks.values()}
     offered_queues = [queue for one in capabilities() for queue in one.queues if queue not in named]
     return [*sorted(named), *offered_queues]

@@ -46,8 +46,10 @@ async def hammered(patient: Patient) -> Sequence[Finding]:
             "hammered",
             kind,
             f"Servers refused {_WORDS.get(kind, kind)} in {minutes} minutes of the last hour; lately: {sample}.",
-            "Somebody is hammering at the gate, or a client is broken. Others are served: every bound has a share for each client.",
-            "look for the worst address in the server's log (refused at the gate), and block it at the proxy: livewell docs howto/face_the_internet",
+            "Somebody is hammering at the gate, or a client is broken. Others are served: every bound has a "
+            "share for each client.",
+            "look for the worst address in the server's log (refused at the gate), and block it at the proxy: "
+            "livewell docs howto/face_the_internet",
         )
         for kind, minutes, sample in rows
         if minutes >= (_ORDINARY_MIN if kind in _ORDINARY else _MINUTES_MIN)

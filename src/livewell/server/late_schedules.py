@@ -1,4 +1,7 @@
-"""What is late, for whoever asks without a login: the database is asked at most once a second, however many ask us."""
+"""What is late, for whoever asks without a login.
+
+The database is asked at most once a second, however many ask us.
+"""
 
 from __future__ import annotations
 

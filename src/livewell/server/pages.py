@@ -125,14 +125,20 @@ async def login(request: Request) -> Response:
 
 @router.get("/login/how")
 async def how_to_log_in(request: Request, state: TheState) -> JsonAnswer:
-    """The command that prints a link for this server, but for its address; and how long a login lasts."""
+    """The command that prints a link for this server, but for its address.
+
+    And how long a login lasts.
+    """
     settings = state.settings
     command = _command(settings) if _is_here(request) else _COMMAND
     return JsonAnswer({"command": command, "login_seconds": settings.login_seconds}, headers={"Cache-Control": _NEVER})
 
 
 def _command(settings: Settings) -> str:
-    """On the embedded server its folder belongs to it: elsewhere the command would begin a database of its own."""
+    """On the embedded server its folder belongs to it.
+
+    Elsewhere the command would begin a database of its own.
+    """
     if settings.database_url is not None:
         return _COMMAND
     folder = (settings.data_dir or embedded.default_data_dir()).resolve()
@@ -146,7 +152,10 @@ def _is_here(request: Request) -> bool:
 
 
 def nothing_here(_: Request) -> Response:
-    """For a person who asked for what is not there, or is not theirs to see: one and the same page."""
+    """For a person who asked for what is not there, or is not theirs to see.
+
+    One and the same page.
+    """
     page = shelf().pages["nothing"]
     headers = {**_CLOSED, "Cache-Control": _NEVER, "Vary": "Accept", "Content-Type": page.media_type}
     return Response(page.body, 404, headers)
@@ -154,7 +163,10 @@ def nothing_here(_: Request) -> Response:
 
 @router.get("/pages.json")
 async def page_list() -> JsonAnswer:
-    """The pages of capabilities: where each is, its word in the navigation, the question it answers."""
+    """The pages of capabilities.
+
+    Where each is, its word in the navigation, the question it answers.
+    """
     return JsonAnswer(
         {"pages": [{"path": one.path, "nav": one.nav, "title": one.title} for one in offered_pages()]},
         headers={"Cache-Control": _ASK_FIRST},

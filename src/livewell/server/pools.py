@@ -1,11 +1,14 @@
-"""One pool per role of the database, each with a login of its own: what a request may do is bounded by the role it runs as, whatever a route gets wrong.
+"""One pool per role of the database, each with a login of its own.
+
+What a request may do is bounded by the role it runs as, whatever a route gets wrong.
 
     api      sessions, subscriptions, reading through, keys      EXECUTE on a few functions, no table
     operate  operators' requests, and the check of the schema
     hub      what streams read
 
-On the embedded server the logins are made by us. On another one they are settings (api_url, operate_url, hub_url), and without them the server does not start; where roles cannot be made
-(roles = none) one pool serves all three, and says so.
+On the embedded server the logins are made by us. On another one they are settings (api_url,
+operate_url, hub_url), and without them the server does not start; where roles cannot be made (roles
+= none) one pool serves all three, and says so.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ def bind(host: str, port: int) -> socket.socket:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigurationError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}. Choose another with --port, or LIVEWELL_HTTP_PORT"
+            f"cannot listen on {host}:{port}: {error.strerror or error}. Choose another with --port, or "
+            "LIVEWELL_HTTP_PORT"
         ) from None
 
 

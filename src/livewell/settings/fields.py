@@ -56,7 +56,8 @@ class Settings(BaseSettings):
     )
     api_url: Address | None = _free(
         _ADDRESS_ALLOWED,
-        "Where `livewell serve` logs in for viewers' requests, as a member of `livewell_api`. Not needed on the embedded server, nor with `roles` none.",
+        "Where `livewell serve` logs in for viewers' requests, as a member of `livewell_api`. Not needed on the "
+        "embedded server, nor with `roles` none.",
     )
     operate_url: Address | None = _free(
         _ADDRESS_ALLOWED, "The same for operators' requests, as a member of `livewell_operate`."
@@ -160,37 +161,43 @@ class Settings(BaseSettings):
         1000,
         1,
         1_000_000,
-        "Of these, keys that one client of a server may follow: a user, or one address with a public key. Less while more than half of all are followed; what does not fit is `capped`.",
+        "Of these, keys that one client of a server may follow: a user, or one address with a public key. Less "
+        "while more than half of all are followed; what does not fit is `capped`.",
     )
     watched_bytes_max: Whole = _bounded(
         268_435_456,
         1_048_576,
         4_294_967_296,
-        "Bytes of values one process keeps of the keys it follows; a value beyond it is read again for the next who comes.",
+        "Bytes of values one process keeps of the keys it follows; a value beyond it is read again for the next "
+        "who comes.",
     )
     subscriptions_max: Whole = _bounded(1000, 1, 100_000, "Keys one user may watch at once, in all sessions together.")
     public_sessions_max: Whole = _bounded(
         10_000,
         1,
         1_000_000,
-        "Sessions that the strangers of one public key may have open at a time, unless the key says otherwise (`keys create --sessions-max`); those of one address a tenth of it.",
+        "Sessions that the strangers of one public key may have open at a time, unless the key says otherwise "
+        "(`keys create --sessions-max`); those of one address a tenth of it.",
     )
     cold_reads_max: Whole = _bounded(
         20,
         1,
         10_000,
-        "Keys that nobody ever asked for which one user may bring up in a minute; the strangers of one address twice, of one public key six times as many.",
+        "Keys that nobody ever asked for which one user may bring up in a minute; the strangers of one address "
+        "twice, of one public key six times as many.",
     )
 
     http_host: Annotated[str, AfterValidator(host_name)] = _free(
         "a host name or an address",
-        "Where `livewell serve` listens. Anything but this machine's own 127.0.0.1 belongs behind a proxy that speaks https.",
+        "Where `livewell serve` listens. Anything but this machine's own 127.0.0.1 belongs behind a proxy that "
+        "speaks https.",
         default="127.0.0.1",
     )
     http_port: Whole = _bounded(8484, 0, 65_535, "The port it listens on; 0 takes any free one.")
     hosts: Hosts = _free(
         _HOSTS_ALLOWED,
-        "Names by which the server may be called, besides 127.0.0.1, localhost and [::1]; others are refused (any port).",
+        "Names by which the server may be called, besides 127.0.0.1, localhost and [::1]; others are refused "
+        "(any port).",
         default=(),
     )
     origins: Origins = _free(
@@ -202,7 +209,8 @@ class Settings(BaseSettings):
         _HOSTS_ALLOWED, "Addresses of proxies whose `X-Forwarded-For` and `-Proto` are believed.", default=()
     )
     jwt: Issuers = _free(
-        "a list of tables (in the environment: JSON) with name, issuer, audience, algorithm, key and optionally scopes_claim; see livewell docs howto/serve",
+        "a list of tables (in the environment: JSON) with name, issuer, audience, algorithm, key and optionally "
+        "scopes_claim; see livewell docs howto/serve",
         "Who may say who a person is: issuers of JSON Web Tokens.",
         default=(),
     )
@@ -215,7 +223,8 @@ class Settings(BaseSettings):
         30,
         0.1,
         100_000,
-        "Requests a second that one client may make to sessions, twice as many at once; a body counts as one more for every kilobyte.",
+        "Requests a second that one client may make to sessions, twice as many at once; a body counts as one "
+        "more for every kilobyte.",
     )
     read_requests_per_second: Number = _bounded(10, 0.1, 100_000, "The same for reading through (`/v1/data`).")
     requests_per_second: Number = _bounded(20, 0.1, 100_000, "The same for everything else, and for failed logins.")
@@ -230,7 +239,8 @@ class Settings(BaseSettings):
         500,
         4,
         1_000_000,
-        "Connections of one address (of IPv6: one /64), and a quarter of all at most. Proxies in LIVEWELL_PROXIES are not counted.",
+        "Connections of one address (of IPv6: one /64), and a quarter of all at most. Proxies in "
+        "LIVEWELL_PROXIES are not counted.",
     )
     head_seconds: Number = _bounded(10, 0.2, 300, "Within this the head of a request has to be complete.")
     body_seconds: Number = _bounded(30, 0.2, 600, "Within this the whole body of a request has to be there.")
@@ -247,7 +257,9 @@ class Settings(BaseSettings):
     push_rights_seconds: Number = _bounded(60, 1, 600, "How often the rights of a stream are checked again.")
 
     alert_channels: Channels = _free(
-        "a list of tables (in the environment: JSON) with name, kind (webhook, discord, apprise), address (env:NAME), for a webhook secret (env:NAME), and optionally level (P0, P1, P2); see livewell docs howto/alerts",
+        "a list of tables (in the environment: JSON) with name, kind (webhook, discord, apprise), address "
+        "(env:NAME), for a webhook secret (env:NAME), and optionally level (P0, P1, P2); see livewell docs "
+        "howto/alerts",
         "Who is told of alerts. Addresses are secrets: each is the name of a variable that holds it.",
         default=(),
     )
@@ -255,7 +267,9 @@ class Settings(BaseSettings):
 
     metrics_address: str | None = _free(
         "host:port, for example 127.0.0.1:9400; [::1]:9400 for IPv6; port 0 takes any free one",
-        "Where a worker serves what it counted, for Prometheus; not at all, if not given. With several processes each has a port of its own, counted up from this one. Nobody logs in there: keep it on a private network.",
+        "Where a worker serves what it counted, for Prometheus; not at all, if not given. With several "
+        "processes each has a port of its own, counted up from this one. Nobody logs in there: keep it on a "
+        "private network.",
         pattern=r"^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]|[1-9][0-9]{1,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$",
         max_length=260,
     )

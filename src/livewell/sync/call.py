@@ -53,7 +53,7 @@ class Call(Generic[R]):
     ) -> None:
         self.cancel()
 
-    # -- in the caller's thread --------------------------------------------------------------------------------------
+    # -- in the caller's thread -------------------------------------------------------------------
 
     def start(self) -> None:
         """Have the coroutine made and run."""
@@ -87,7 +87,7 @@ class Call(Generic[R]):
             return True
         return False
 
-    # -- in the loop -------------------------------------------------------------------------------------------------
+    # -- in the loop ------------------------------------------------------------------------------
 
     def ready(self) -> None:
         """Let the waiting thread go on although the coroutine is not done."""

@@ -42,10 +42,13 @@ class Sync:
         self._app = app
         self._opening = Opening(app)
 
-    # -- opening -----------------------------------------------------------------------------------------------------
+    # -- opening ----------------------------------------------------------------------------------
 
     def open(self, *, settings: Settings | None = None, apply_migrations: bool = False) -> Self:
-        """Open the app in the portal thread, as app.open() does; nothing happens where it is open already."""
+        """Open the app in the portal thread, as app.open() does.
+
+        Nothing happens where it is open already.
+        """
         self._opening.open(settings=settings, apply_migrations=apply_migrations)
         return self
 
@@ -65,7 +68,7 @@ class Sync:
     ) -> None:
         self._opening.leave()
 
-    # -- using -------------------------------------------------------------------------------------------------------
+    # -- using ------------------------------------------------------------------------------------
 
     def call(self, function: Callable[P, Coroutine[Any, Any, R]], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run any coroutine function in the app's loop, and wait for its answer."""
@@ -101,7 +104,10 @@ class Sync:
 
     @contextmanager
     def transaction(self) -> Iterator[SyncTransaction]:
-        """A transaction on the app's database: commits when the block ends, rolls back when it raises."""
+        """A transaction on the app's database.
+
+        Commits when the block ends, rolls back when it raises.
+        """
         with held(self._opening.portal(), self._app.transaction) as transaction:
             yield transaction
 

@@ -28,7 +28,10 @@ class BlockingForeign(Protocol):
 
 
 class Lent:
-    """Such a connection, as the async API takes it: every statement goes back to the thread that lent it."""
+    """Such a connection, as the async API takes it.
+
+    Every statement goes back to the thread that lent it.
+    """
 
     def __init__(self, connection: BlockingForeign, ask: Ask) -> None:
         if inspect.iscoroutinefunction(getattr(connection, "execute", None)):

@@ -18,7 +18,10 @@ R = TypeVar("R")
 
 
 class Mirror(Generic[T]):
-    """Stands in blocking code for an object whose methods are async; the object is asked for inside the loop."""
+    """Stands in blocking code for an object whose methods are async.
+
+    The object is asked for inside the loop.
+    """
 
     def __init__(self, portal: Callable[[], Portal], target: Callable[[], T]) -> None:
         self._portal = portal

@@ -77,5 +77,6 @@ def refuse_event_loop() -> None:
         return
     raise LivewellError(
         "app.sync waits, and this thread runs an event loop that would stand still: use the async API here "
-        "(await task.enqueue(…), async with app.transaction(), await app.admin.…), or another thread (asyncio.to_thread)"
+        "(await task.enqueue(…), async with app.transaction(), await app.admin.…), or another thread "
+        "(asyncio.to_thread)"
     )

@@ -35,7 +35,10 @@ class PortalThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Cancel what runs, do the last thing, end; a loop that does not react is left to the end of the process."""
+        """Cancel what runs, do the last thing, end.
+
+        A loop that does not react is left to the end of the process.
+        """
         if self._thread.is_alive():
             self.portal.shut()
             self._loop.call_soon_threadsafe(self._stopping.set)

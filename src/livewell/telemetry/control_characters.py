@@ -1,7 +1,9 @@
-"""Characters that a terminal obeys instead of showing: text of others must not hold them when it is printed (M6).
+"""Characters that a terminal obeys instead of showing.
 
-Escape sequences move the cursor, clear the screen and set the title; bidirectional controls make a line read otherwise
-than it is. Pure, and below everything else.
+Text of others must not hold them when it is printed (M6).
+
+Escape sequences move the cursor, clear the screen and set the title; bidirectional controls make a
+line read otherwise than it is. Pure, and below everything else.
 """
 
 from __future__ import annotations

@@ -60,7 +60,11 @@ def configure(*, level: str, form: Literal["text", "json"]) -> None:
 
 
 def _seldom(repeats: Repeats) -> Callable[[logging.LogRecord], bool]:
-    """Let a few lines of a kind through in a minute: of an outage every attempt of every pool is one (539 lines in 75 s). The next that passes says how many were left out."""
+    """Let a few lines of a kind through in a minute.
+
+    Of an outage every attempt of every pool is one (539 lines in 75 s). The next that passes says
+    how many were left out.
+    """
 
     def passes(record: logging.LogRecord) -> bool:
         left_out = sum(n for _, n in repeats.overdue())
@@ -88,7 +92,10 @@ def held_back() -> Iterator[None]:
 
 
 def hide(value: Any, name: str = "", known: Secrets | None = None) -> Any:
-    """The same value with secrets masked, by what they look like and by what they are called; those that are known also by what they are."""
+    """The same value with secrets masked, by what they look like and by what they are called.
+
+    Those that are known also by what they are.
+    """
     if name and names_secret(name):
         return _hide_secret(value, name)
     if isinstance(value, str):
@@ -120,7 +127,10 @@ def _hide_all(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMappin
 
 
 def _plain_all(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Nothing in a line that a terminal would obey; what is no text is printed as Python writes it, with escapes."""
+    """Nothing in a line that a terminal would obey.
+
+    What is no text is printed as Python writes it, with escapes.
+    """
     return {key: printable(item) if isinstance(item, str) else item for key, item in event.items()}
 
 

@@ -38,7 +38,10 @@ class Counter:
 
 
 class Gauge:
-    """How many there are now, by labels: whoever has them says how to count them, and is asked when somebody looks."""
+    """How many there are now, by labels.
+
+    Whoever has them says how to count them, and is asked when somebody looks.
+    """
 
     def __init__(self, name: str, about: str, *labels: str) -> None:
         self.name = name
@@ -115,7 +118,8 @@ STARTED: Final = Counter(
 
 LENGTHLESS: Final = Counter(
     "livewell_process_answers_without_length",
-    "Answers of upstreams that did not state their Content-Length: how large they are is known only after they were paid for.",
+    "Answers of upstreams that did not state their Content-Length: how large they are is known only after they "
+    "were paid for.",
     "upstream",
 )
 REFUSED: Final = Counter("livewell_process_refused", "What the server refused at its gate, by kind.", "kind")

@@ -30,7 +30,10 @@ _SECRET_PARAMETER = re.compile(r"(?i)pass(?:word|wd|phrase)|pwd|secret|token|scr
 
 
 def mask_url(url: str) -> str:
-    """Hide every password in a URL or a key=value conninfo; a text too long to be an address is hidden whole."""
+    """Hide every password in a URL or a key=value conninfo.
+
+    A text too long to be an address is hidden whole.
+    """
     if len(url) > URL_CHARS_MAX:
         return MASK
     scheme, separator, rest = url.partition("://")
@@ -40,7 +43,10 @@ def mask_url(url: str) -> str:
 
 
 def _mask_authority(rest: str) -> str:
-    """Hide from the first colon to the LAST @: people forget to escape the @ and / in their passwords."""
+    """Hide from the first colon to the LAST @.
+
+    People forget to escape the @ and / in their passwords.
+    """
     credentials, at, tail = rest.rpartition("@")
     if at:
         user, colon, _ = credentials.partition(":")
@@ -122,7 +128,10 @@ _CREDENTIAL_FIELD = re.compile(r"credentials?")
 
 
 def redact(text: str) -> str:
-    """Hide what looks like a secret; text without one comes back unchanged, cut after REDACT_CHARS_MAX."""
+    """Hide what looks like a secret.
+
+    Text without one comes back unchanged, cut after REDACT_CHARS_MAX.
+    """
     for _ in range(_PASSES_MAX):
         before, text = text, _cut(_hide(_cut(text)))
         if text == before:
@@ -186,6 +195,9 @@ def _hide_value(found: re.Match[str]) -> str:
 
 
 def _hide_if_mixed(found: re.Match[str]) -> str:
-    """Forty characters of all three kinds are an AWS secret; a git commit has no capitals, a long word no digits."""
+    """Forty characters of all three kinds are an AWS secret.
+
+    A git commit has no capitals, a long word no digits.
+    """
     kinds = (str.isupper, str.islower, str.isdigit)
     return MASK if all(any(map(kind, found[0])) for kind in kinds) else found[0]

@@ -1,4 +1,6 @@
-"""Say the same thing a few times, then only how often: a storm of one failure must not drown the log.
+"""Say the same thing a few times, then only how often.
+
+A storm of one failure must not drown the log.
 
     new cause ──▶ the first few of a window pass ──▶ the rest is counted ──window over──▶ the count is told, a new window
 
@@ -52,7 +54,10 @@ class Repeats:
         self._windows.setdefault(cause if known else _OTHERS, _Window(now, _SHOWN_MAX)).held_back += 1
 
     def overdue(self, *, everything: bool = False) -> Iterator[tuple[str, int]]:
-        """(cause, how many were held back) of every window that is over, or of all of them; each is told once."""
+        """(cause, how many were held back) of every window that is over, or of all of them.
+
+        Each is told once.
+        """
         now = self._clock()
         for cause, window in list(self._windows.items()):
             if everything or now - window.began >= _WINDOW_SECONDS:

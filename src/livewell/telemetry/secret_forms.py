@@ -73,9 +73,12 @@ class Secrets:
         return bool(self._forms)
 
     def hide(self, text: str, chars_max: int = TEXT_CHARS_MAX) -> str:
-        """The text with every secret masked, and cut only then: half a secret would not be found any more.
+        """The text with every secret masked, and cut only then.
 
-        So much of a long text is searched as the cut needs; at the end of that, what might be the beginning of a secret is masked too.
+        Half a secret would not be found any more.
+
+        So much of a long text is searched as the cut needs; at the end of that, what might be the
+        beginning of a secret is masked too.
         """
         if self._forms:
             window = text[: min(TEXT_CHARS_MAX, 2 * chars_max + 256)]
@@ -127,7 +130,10 @@ class Secrets:
         return bits
 
     def _marks(self, text: str, *, cut: bool) -> bytearray:
-        """For each character whether it belongs to a secret; of a text that was cut, also to the beginning of one."""
+        """For each character whether it belongs to a secret.
+
+        Of a text that was cut, also to the beginning of one.
+        """
         readings: list[tuple[int, int, int]] = []  # from, to, the bits that this character of the text leads to
         reached = [0] * (len(text) + 1)  # by place in the text: the bits of the forms that may have come so far
         for place, character in enumerate(text):
@@ -186,7 +192,10 @@ def _escaped(parts: dict[str, str | None], found: re.Match[str]) -> Iterator[tup
 
 
 def _spread(text: str, marks: bytearray) -> bytearray:
-    """Of base64 hide the whole word: what is around a secret in it (a name, the rest of an address) cannot be told apart."""
+    """Of base64 hide the whole word.
+
+    What is around a secret in it (a name, the rest of an address) cannot be told apart.
+    """
     if 2 in marks:
         for run in _BASE64_RUN.finditer(text):
             if 2 in marks[run.start() : run.end()]:
@@ -213,7 +222,10 @@ def _plain_forms(value: str) -> list[str]:
 
 
 def _base64_cores(value: str) -> list[str]:
-    """What base64 makes of it, by where it stands in a group of three bytes: the characters that depend on it alone."""
+    """What base64 makes of it, by where it stands in a group of three bytes.
+
+    The characters that depend on it alone.
+    """
     data = _data(value)
     cores = []
     for offset, skip in ((0, 0), (1, 2), (2, 3)):

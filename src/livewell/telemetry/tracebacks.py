@@ -1,7 +1,10 @@
-"""Tracebacks that may be logged and stored: bounded, without secrets, without the values of variables, without paths of this machine.
+"""Tracebacks that may be logged and stored.
 
-They read as Python's own do. Where something must be left out, the error that was raised and the frames of the user's own code stay longest: our frames around them go first, then
-those of libraries, then causes far down the chain. What was left out is said.
+Bounded, without secrets, without the values of variables, without paths of this machine.
+
+They read as Python's own do. Where something must be left out, the error that was raised and the
+frames of the user's own code stay longest: our frames around them go first, then those of
+libraries, then causes far down the chain. What was left out is said.
 """
 
 from __future__ import annotations
@@ -115,7 +118,10 @@ def _password(address: str) -> str:
 
 
 def _render(error: BaseException, bytes_max: int, frames_max: int, depth: int, secrets: Secrets) -> str:
-    """The chain that ends in this error, the oldest cause first; causes that do not fit are left out from the far end."""
+    """The chain that ends in this error, the oldest cause first.
+
+    Causes that do not fit are left out from the far end.
+    """
     left = bytes_max
     kept: list[str] = []
     seen: set[int] = set()

@@ -1,9 +1,12 @@
-"""Spans from enqueue to handler to upstream, for who traces with OpenTelemetry; for everybody else one look into a dictionary.
+"""Spans from enqueue to handler to upstream, for who traces with OpenTelemetry.
+
+For everybody else one look into a dictionary.
 
     enqueue (producer) ──job.trace: a W3C traceparent──▶ run (consumer) ──▶ GET https://host (client)
 
-Nothing is imported here: whoever traces has imported opentelemetry.trace and set a tracer provider, as the SDK does. Spans have names and numbers, never payloads, URLs with their queries, or errors' texts; and an
-upstream is not told our trace.
+Nothing is imported here: whoever traces has imported opentelemetry.trace and set a tracer provider,
+as the SDK does. Spans have names and numbers, never payloads, URLs with their queries, or errors'
+texts; and an upstream is not told our trace.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ NOTHING: AbstractContextManager[Any] = nullcontext()
 
 
 def span(name: str, kind: str, *, parent: str | None = None, **attributes: str | int) -> AbstractContextManager[Any]:
-    """A span around a block: PRODUCER, CONSUMER or CLIENT; below the present one, or below the parent that a job carries."""
+    """A span around a block: PRODUCER, CONSUMER or CLIENT.
+
+    Below the present one, or below the parent that a job carries.
+    """
     tracer = _tracer()
     return NOTHING if tracer is None else _span(tracer, name, kind, parent, attributes)
 

@@ -89,7 +89,8 @@ class HistoryChecker:
             by_credential[call.credential].append(call)
         found = {name: busiest_window(made, window_seconds) for name, made in sorted(by_credential.items())}
         return [
-            f"credential {name!r}: {window.calls} calls within {window_seconds} s from {window.start_ns} ns, allowed are {limit}"
+            f"credential {name!r}: {window.calls} calls within {window_seconds} s from {window.start_ns} ns, "
+            f"allowed are {limit}"
             for name, window in found.items()
             if window.calls > limit
         ]
@@ -120,7 +121,8 @@ class HistoryChecker:
                 for key, version in call.versions.items():
                     sent[key].add(version)
         return [
-            f"key {key!r}: version {version} is stored, but was never sent in full; the newest sent is {max(sent[key], default=None)}"
+            f"key {key!r}: version {version} is stored, but was never sent in full; the newest sent is "
+            f"{max(sent[key], default=None)}"
             for key, version in sorted(stored.items())
             if version not in sent[key]
         ]

@@ -31,7 +31,10 @@ class AppendLog:
     path: Path
 
     def append(self, line: str) -> None:
-        """Write one line with one O_APPEND write: whole and in one place, whoever else is writing."""
+        """Write one line with one O_APPEND write.
+
+        Whole and in one place, whoever else is writing.
+        """
         data = f"{START}{line}\n".encode()
         if "\n" in line or START in line or len(data) > LINE_BYTES_MAX:
             msg = (

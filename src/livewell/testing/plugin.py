@@ -54,7 +54,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: object) -> None:
-    """Mark async tests that use our fixtures for pytest-asyncio, whatever its mode is; whoever marked them for a runner already is left alone."""
+    """Mark async tests that use our fixtures for pytest-asyncio, whatever its mode is.
+
+    Whoever marked them for a runner already is left alone.
+    """
     if not inspect.iscoroutinefunction(obj) or not collector.config.pluginmanager.hasplugin("asyncio"):
         return
     ours = any(name.startswith("livewell_") for name in inspect.signature(obj).parameters)

@@ -176,7 +176,10 @@ def _quoted(value: str) -> str:
 
 
 def _parse(dsn: str) -> _Server:
-    """Read a URL or key=value DSN; only livewell.db may import the library that would do it for us."""
+    """Read a URL or key=value DSN.
+
+    Only livewell.db may import the library that would do it for us.
+    """
     if dsn.startswith(("postgresql://", "postgres://")):
         url = urlsplit(dsn)
         fields = {

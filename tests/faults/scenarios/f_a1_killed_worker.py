@@ -114,7 +114,10 @@ def _has_started(worker: Worker) -> bool:
 
 
 def _unlucky(fleet: Fleet, kills: list[tuple[int, float]]) -> list[int]:
-    """Dead letters that are right: their workers really were killed over them, five times; the first may have been before they started."""
+    """Dead letters that are right: their workers really were killed over them, five times.
+
+    The first may have been before they started.
+    """
     killed = {pid for pid, _ in kills}
     started = Counter(line.key for line in fleet.events() if line.event == "start" and line.pid in killed)
     dead = {job for (job,) in fleet.rows("SELECT id FROM livewell.dead_job WHERE reason = 'lost'")}

@@ -107,7 +107,10 @@ async def _all_busy(fleet: Fleet, crew: list[Worker]) -> bool:
 
 
 async def _outcomes(fleet: Fleet, attempts: list[tuple[int, int]]) -> tuple[int, int]:
-    """Wait for what the thawed handlers write down: how many tried to write, how many were told that they are fenced."""
+    """Wait for what the thawed handlers write down.
+
+    How many tried to write, how many were told that they are fenced.
+    """
     tried: set[tuple[int, int]] = set()
     ended: set[tuple[int, int]] = set()
     fenced: set[tuple[int, int]] = set()

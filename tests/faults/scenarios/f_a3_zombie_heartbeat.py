@@ -60,7 +60,10 @@ async def run(scale: Scale) -> Findings:
 
 
 async def _round(fleet: Fleet, pair: list[Worker], findings: Findings) -> tuple[bool, bool]:
-    """Freeze the holder, let the other take over, freeze that one, thaw the first; answers whether anything changed, and whether it was told."""
+    """Freeze the holder, let the other take over, freeze that one, thaw the first.
+
+    Answers whether anything changed, and whether it was told.
+    """
     fleet.shut_gate()
     [key] = await fleet.enqueue("gated")
     findings.check(await fleet.until_event("start", [key]) is not None, "the job did not start within 20 s")
@@ -95,7 +98,10 @@ def _runners(fleet: Fleet, key: int) -> list[int]:
 
 
 async def _settled(fleet: Fleet, key: int) -> list[tuple[Any, ...]]:
-    """What the owner sent just before it was frozen, the server still carries out: wait until nothing moves any more."""
+    """What the owner sent just before it was frozen, the server still carries out.
+
+    Wait until nothing moves any more.
+    """
     state: list[tuple[Any, ...]] = []
     for _ in range(30):
         earlier, state = state, _state(fleet, key)

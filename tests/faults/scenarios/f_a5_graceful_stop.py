@@ -1,9 +1,15 @@
-"""F-A5: SIGTERM under load, with 64 jobs in flight: what ends within the grace is finished, the rest is handed back at once. Nothing waits for the lease.
+"""F-A5: SIGTERM under load, with 64 jobs in flight.
 
-The lease is far longer than the whole scenario, so a job that was left behind would be seen. In flight are async jobs that end in time, sync ones that end in time,
-async ones that never end, and some of both sorts that outlast the grace and cannot be stopped; more jobs wait in the queue, some of them claimed ahead.
+What ends within the grace is finished, the rest is handed back at once. Nothing waits for the
+lease.
 
-Can it fail? Yes: with release_worker replaced by one that only answers 0, orphans are left; with a worker that waits for its handlers, the stop takes too long.
+The lease is far longer than the whole scenario, so a job that was left behind would be seen. In
+flight are async jobs that end in time, sync ones that end in time, async ones that never end, and
+some of both sorts that outlast the grace and cannot be stopped; more jobs wait in the queue, some
+of them claimed ahead.
+
+Can it fail? Yes: with release_worker replaced by one that only answers 0, orphans are left; with a
+worker that waits for its handlers, the stop takes too long.
 """
 
 from __future__ import annotations
@@ -26,7 +32,10 @@ BEYOND_GRACE_SECONDS_MAX = (
 
 
 async def run(scale: Scale) -> Findings:
-    """Stop a full worker politely, as often as the scale asks for; its successor is the worker of the next round."""
+    """Stop a full worker politely, as often as the scale asks for.
+
+    Its successor is the worker of the next round.
+    """
     findings, rounds = Findings(), scale.pick(1, 10)
     grace = 1.0 if not scale.full else 5.0
     shutdown: list[float] = []
@@ -126,6 +135,9 @@ def _lines(fleet: Fleet) -> list[str]:
 
 
 def _waits(fleet: Fleet, keys: set[int], pid: int, ended: float) -> list[float]:
-    """Seconds from the end of the process until each of these jobs began elsewhere; 0 when it had begun before."""
+    """Seconds from the end of the process until each of these jobs began elsewhere.
+
+    0 when it had begun before.
+    """
     firsts = {line.key: line.at for line in reversed(fleet.events()) if line.event == "start" and line.pid != pid}
     return [max(0.0, firsts[key] - ended) for key in keys if key in firsts]

@@ -1,8 +1,13 @@
-"""F-A7: many workers start at once on a full queue: nobody runs a job that another runs, and connections stay within the bound that the settings promise.
+"""F-A7: many workers start at once on a full queue.
 
-The lease is long, so nobody is buried for being slow: two runs of one job at the same time would be a claim given out twice.
+Nobody runs a job that another runs, and connections stay within the bound that the settings
+promise.
 
-Can it fail? Yes: with claim_jobs replaced by one that hands out jobs that already run (and job_transition disabled), runs overlap.
+The lease is long, so nobody is buried for being slow: two runs of one job at the same time would be
+a claim given out twice.
+
+Can it fail? Yes: with claim_jobs replaced by one that hands out jobs that already run (and
+job_transition disabled), runs overlap.
 """
 
 from __future__ import annotations

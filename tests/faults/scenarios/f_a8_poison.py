@@ -95,7 +95,10 @@ async def _innocents(fleet: Fleet, n: int) -> None:
 
 
 async def _nurse(fleet: Fleet, findings: Findings) -> int:
-    """Replace who dies and keep innocents coming as long as there is a bad job, until all is done; answers how many were replaced."""
+    """Replace who dies and keep innocents coming as long as there is a bad job, until all is done.
+
+    Answers how many were replaced.
+    """
     replaced, begun = 0, time.monotonic()
     while fleet.live() > 0 and time.monotonic() - begun < ROUND_SECONDS_MAX:
         if fleet.live() < BACKLOG and fleet.value(_BAD):

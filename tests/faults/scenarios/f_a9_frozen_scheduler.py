@@ -1,9 +1,13 @@
-"""F-A9: a scheduler is frozen (SIGSTOP) in the middle of a run, longer than its lease; the other goes on; then it is thawed.
+"""F-A9: a scheduler is frozen (SIGSTOP) in the middle of a run, longer than its lease.
 
-The oracle is the log of the handlers. Each slot begins once, none is left out (the schedule catches up with all), and from the freeze to the next slot it takes no longer than the lease. Thawed, the old term can
-neither renew nor end its run: that stays crashed.
+The other goes on; then it is thawed.
 
-Can it fail? The functions can: tests/races/test_schedule.py breaks the fence of finish_run, and the three walls around a slot.
+The oracle is the log of the handlers. Each slot begins once, none is left out (the schedule catches
+up with all), and from the freeze to the next slot it takes no longer than the lease. Thawed, the
+old term can neither renew nor end its run: that stays crashed.
+
+Can it fail? The functions can: tests/races/test_schedule.py breaks the fence of finish_run, and the
+three walls around a slot.
 """
 
 from __future__ import annotations

@@ -109,7 +109,10 @@ async def _round(fleet: Fleet, findings: Findings, longest: Longest, number: int
 
 
 async def _hold_old_day(fleet: Fleet, reader: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
-    """Read both tables, an old day among them: a worker's own upkeep may drop it before the reader is there."""
+    """Read both tables, an old day among them.
+
+    A worker's own upkeep may drop it before the reader is there.
+    """
     for _ in range(50):
         for statement in OLD:
             fleet.rows(statement)

@@ -87,7 +87,10 @@ async def _nudge_latency(fleet: Fleet, producer: Producer, key: int) -> float:
 
 
 async def _refused_while_busy(dsn: str, producer: Producer, times: int) -> tuple[int, int]:
-    """Ask for a pooled listener while others use the pooler; answers how often, and how often it was let through."""
+    """Ask for a pooled listener while others use the pooler.
+
+    Answers how often, and how often it was let through.
+    """
     others = [asyncio.create_task(_use(producer)) for _ in range(6)]
     room = asyncio.Semaphore(20)
 

@@ -137,7 +137,10 @@ async def _enqueue(producer: Producer, writers: int, seconds: float) -> float:
 
 
 async def _insert(fleet: Fleet, producer: Producer, folder: Path, writers: int, *, inserts: int) -> float:
-    """Strangers insert as fast as they can beside an app that enqueues steadily; answers their transactions a second."""
+    """Strangers insert as fast as they can beside an app that enqueues steadily.
+
+    Answers their transactions a second.
+    """
     program = _pgbench()
     assert program is not None
     script = folder / "strangers.sql"

@@ -112,7 +112,10 @@ def _fill(fleet: Fleet, state: str, first: int, rows: int) -> None:
 
 
 def _try(fleet: Fleet, findings: Findings, state: str) -> float:
-    """Run every hot function in one session; answers how many index entries were read per job claimed."""
+    """Run every hot function in one session.
+
+    Answers how many index entries were read per job claimed.
+    """
     seen = Seen()
     with psycopg.connect(fleet.dsn, autocommit=True) as session:
         explained = _explain(session, seen)
@@ -149,7 +152,10 @@ def _try(fleet: Fleet, findings: Findings, state: str) -> float:
 
 
 def _recover_many(fleet: Fleet, findings: Findings, state: str) -> dict[str, float]:
-    """Take a thousand jobs back from a dead worker at once: twice as many must not cost four times as much."""
+    """Take a thousand jobs back from a dead worker at once.
+
+    Twice as many must not cost four times as much.
+    """
     seen = Seen()
     with psycopg.connect(fleet.dsn, autocommit=True) as session:
         dead, alive = (
@@ -217,7 +223,10 @@ def _read(message: str, seen: Seen) -> None:
 
 
 def _work(node: dict[str, Any]) -> float:
-    """Rows that came out of this node or were thrown away in it; an array looked through again in every loop counts with its length."""
+    """Rows that came out of this node or were thrown away in it.
+
+    An array looked through again in every loop counts with its length.
+    """
     loops = float(node.get("Actual Loops", 1))
     thrown_away = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Join Filter", 0)
     looked_through = LOST if loops > 10 and "= ANY (" in f"{node.get('Index Cond')} {node.get('Filter')}" else 0

@@ -142,7 +142,10 @@ async def _first_end_after(fleet: Fleet, instant: float, offset: int) -> float |
 
 
 async def _insist(fleet: Fleet, road: str, keys: Iterator[int], unanswered: Unanswered, stop: asyncio.Event) -> None:
-    """Plain SQL, one call after the other: reserve ids, enqueue with them, repeat the same call until it is answered."""
+    """Plain SQL, one call after the other.
+
+    Reserve ids, enqueue with them, repeat the same call until it is answered.
+    """
     while not stop.is_set():
         try:
             async with await psycopg.AsyncConnection.connect(road, autocommit=True, connect_timeout=5) as client:

@@ -56,7 +56,10 @@ async def run(scale: Scale) -> Findings:
 
 
 def _kill_one(fleet: Fleet, choose: random.Random) -> bool | None:
-    """Terminate a backend of ours; answers whether it was in a transaction, None when there was none to kill."""
+    """Terminate a backend of ours.
+
+    Answers whether it was in a transaction, None when there was none to kill.
+    """
     found: list[tuple[int, bool]] = [(pid, busy) for pid, busy in fleet.rows(BACKENDS)]
     busy = [one for one in found if one[1]]
     candidates = busy if busy and choose.randrange(10) < BUSY_OF_TEN else found

@@ -1,10 +1,13 @@
-"""F-B4: the road between one worker and the database goes half-open: nothing closes, nothing passes.
+"""F-B4: the road between one worker and the database goes half-open.
 
-First briefly (thawed before the lease is over: what was held up arrives late), then until the other worker has buried it and done its jobs, then healed: the worker
-must go on by itself. Handlers write down when they ask the database and when they learn that they get no answer.
+Nothing closes, nothing passes.
 
-Proven: with call_timeout_seconds = pool_wait_seconds = 20 handlers still waited at the bound; with the worker stopped (SIGSTOP) as its road was healed the last part did
-not converge.
+First briefly (thawed before the lease is over: what was held up arrives late), then until the other
+worker has buried it and done its jobs, then healed: the worker must go on by itself. Handlers write
+down when they ask the database and when they learn that they get no answer.
+
+Proven: with call_timeout_seconds = pool_wait_seconds = 20 handlers still waited at the bound; with
+the worker stopped (SIGSTOP) as its road was healed the last part did not converge.
 """
 
 from __future__ import annotations
@@ -82,7 +85,10 @@ async def _hiccup(fleet: Fleet, proxy: TcpProxy, choose: random.Random) -> None:
 
 
 async def _bury(fleet: Fleet, proxy: TcpProxy, behind: Worker, findings: Findings, give_up: list[float]) -> float:
-    """Freeze until the other worker has done everything: nobody may keep the lease alive meanwhile."""
+    """Freeze until the other worker has done everything.
+
+    Nobody may keep the lease alive meanwhile.
+    """
     keys = await fleet.enqueue("effect", 60, seconds=0.15)
     await fleet.until_event("start", keys[:8])
     proxy.freeze()

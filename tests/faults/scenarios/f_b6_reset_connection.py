@@ -1,9 +1,12 @@
-"""F-B6: connections are reset while the answer is on its way, after a random number of its bytes; with 0 the whole answer to a commit is lost.
+"""F-B6: connections are reset while the answer is on its way, after a random number of its bytes.
 
-The worker and a producer use that road. What was enqueued or committed without our learning of it must not happen a second time.
+With 0 the whole answer to a commit is lost.
 
-Proven: with a handler that writes its effect in one transaction and finishes in the next, effects were doubled; before ids were reserved with retries, one reset made enqueues
-give up.
+The worker and a producer use that road. What was enqueued or committed without our learning of it
+must not happen a second time.
+
+Proven: with a handler that writes its effect in one transaction and finishes in the next, effects
+were doubled; before ids were reserved with retries, one reset made enqueues give up.
 """
 
 from __future__ import annotations
@@ -58,7 +61,10 @@ async def run(scale: Scale) -> Findings:
 
 
 async def _one_reset_each(fleet: Fleet, findings: Findings, next_key: int, times: int) -> None:
-    """An enqueue survives a single lost answer, whichever of its calls it hits: retried once, one effect."""
+    """An enqueue survives a single lost answer, whichever of its calls it hits.
+
+    Retried once, one effect.
+    """
     async with (
         proxy_to(fleet.dsn) as proxy,
         Producer(fleet, at_port(fleet.dsn, proxy.port), nudge_ms=1) as producer,

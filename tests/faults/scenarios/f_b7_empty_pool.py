@@ -70,7 +70,10 @@ async def run(scale: Scale) -> Findings:
 
 
 def _waits(events: list[Event]) -> tuple[list[float], int, int]:
-    """How long each handler waited for a connection; how many got the typed refusal; how many ended some other way."""
+    """How long each handler waited for a connection; how many got the typed refusal.
+
+    How many ended some other way.
+    """
     asked: dict[int, float] = {}
     waits: list[float] = []
     refused = other = 0

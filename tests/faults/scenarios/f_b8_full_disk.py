@@ -110,7 +110,10 @@ async def _fill_and_free(scale: Scale, fleet: Fleet, disk: Path) -> Findings:
 
 @asynccontextmanager
 async def small_disk(megabytes: int = DISK_MEGABYTES) -> AsyncIterator[Path | None]:
-    """A tmpfs of a few megabytes, unmounted whatever happens; None where mounting is not allowed."""
+    """A tmpfs of a few megabytes, unmounted whatever happens.
+
+    None where mounting is not allowed.
+    """
     place = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="lw-small-disk-"))
     options = f"size={megabytes}m,mode=0755"
     mounted = await asyncio.to_thread(_quietly, ["mount", "-t", "tmpfs", "-o", options, "livewell-faults", str(place)])

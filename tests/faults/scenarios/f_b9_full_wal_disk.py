@@ -1,9 +1,14 @@
-"""F-B9: the disk under the WAL is full while values are stored: Postgres panics, and is down until somebody makes room.
+"""F-B9: the disk under the WAL is full while values are stored.
 
-A server of our own keeps pg_wal on a small tmpfs; a ballast file takes the rest of it, and the server is made to want another segment. Its recovery needs room too, so it stays down. Workers live on and ask
-less often; after the ballast is gone and the server was started again, everything is fresh by itself, and nothing that was seen before is lost. Needs root, for the mount.
+Postgres panics, and is down until somebody makes room.
 
-Can it fail? Yes: with the ballast left in place the server did not come back, and nothing became fresh.
+A server of our own keeps pg_wal on a small tmpfs; a ballast file takes the rest of it, and the
+server is made to want another segment. Its recovery needs room too, so it stays down. Workers live
+on and ask less often; after the ballast is gone and the server was started again, everything is
+fresh by itself, and nothing that was seen before is lost. Needs root, for the mount.
+
+Can it fail? Yes: with the ballast left in place the server did not come back, and nothing became
+fresh.
 """
 
 from __future__ import annotations

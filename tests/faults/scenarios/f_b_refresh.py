@@ -1,9 +1,15 @@
-"""F-B1, F-B2, F-B8 for refreshing: the database crashes, its backends are killed, its disk is full, while values are being stored.
+"""F-B1, F-B2, F-B8 for refreshing.
 
-A value, its ledger row, the counters and the end of its job are of one transaction: whichever statement it was that the backend died in, all of them are there or none. Triggers write down which transaction wrote
-which row; job_history shows its own (xmin). While the disk is full readers are served what there is, called stale when it is; when there is room again everything is fresh again by itself.
+The database crashes, its backends are killed, its disk is full, while values are being stored.
 
-Can it fail? Yes: tests/faults/test_refresh_judge.py shows that a row, a version or a counter that was written alone is found.
+A value, its ledger row, the counters and the end of its job are of one transaction: whichever
+statement it was that the backend died in, all of them are there or none. Triggers write down which
+transaction wrote which row; job_history shows its own (xmin). While the disk is full readers are
+served what there is, called stale when it is; when there is room again everything is fresh again by
+itself.
+
+Can it fail? Yes: tests/faults/test_refresh_judge.py shows that a row, a version or a counter that
+was written alone is found.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
-"""F-C1, F-C2, F-C3 for schedules: workers whose clocks are wrong or jump, and a database whose clock steps. F-C4: daylight saving, leap days, and the zone of the process.
+"""F-C1, F-C2, F-C3 for schedules.
 
-Which slot is due is decided by the database's clock, so wrong clocks of workers change nothing: each slot begins once, none is missing, none is early, nobody is busy. When the database's clock steps forwards, the slots of
-the step are caught up with by the policy; when it steps back, no slot begins again, and the schedule goes on when the clock has reached its next one.
+Workers whose clocks are wrong or jump, and a database whose clock steps. F-C4: daylight saving,
+leap days, and the zone of the process.
+
+Which slot is due is decided by the database's clock, so wrong clocks of workers change nothing:
+each slot begins once, none is missing, none is early, nobody is busy. When the database's clock
+steps forwards, the slots of the step are caught up with by the policy; when it steps back, no slot
+begins again, and the schedule goes on when the clock has reached its next one.
 """
 
 from __future__ import annotations

@@ -72,7 +72,10 @@ async def run_addresses(scale: Scale) -> Findings:
 
 
 async def run_certificates(scale: Scale) -> Findings:
-    """Expired, not yet valid, for another host, of nobody's authority; and a good one, to see that the rest is right."""
+    """Expired, not yet valid, for another host, of nobody's authority.
+
+    And a good one, to see that the rest is right.
+    """
     if shutil.which("openssl") is None:
         return Findings(skipped="openssl is needed to make certificates")
     findings = Findings()
@@ -109,7 +112,10 @@ async def run_certificates(scale: Scale) -> Findings:
 
 
 async def _fail_at(market: RefreshFleet, findings: Findings, keys: list[str], place: str, reasons: set[str]) -> int:
-    """Point the upstream there, demand a key; answers how many failures of these reasons were counted."""
+    """Point the upstream there, demand a key.
+
+    Answers how many failures of these reasons were counted.
+    """
     await _point(market, place)
     before = market.counts()
     reading = await market.app.get("quote", keys[0], max_age=0, wait="20s")

@@ -31,8 +31,14 @@ LIMITS = (
 KEYS = 30
 SUBSCRIBE = "SELECT DISTINCT answer FROM livewell.subscribe(%s, NULL, %s, %s)"
 SMUGGLE = (
-    "INSERT INTO livewell.subscription SELECT s.id, 'quote', k, s.user_id FROM livewell.viewer_session s, unnest(%s::text[]) AS k WHERE s.id = livewell.session_hash(%s)",
-    "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at) SELECT 'quote', k, 'fmp', livewell.now(), livewell.now() FROM unnest(%s::text[]) AS k WHERE %s <> ''",
+    (
+        "INSERT INTO livewell.subscription SELECT s.id, 'quote', k, s.user_id FROM livewell.viewer_session s, "
+        "unnest(%s::text[]) AS k WHERE s.id = livewell.session_hash(%s)"
+    ),
+    (
+        "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at) SELECT 'quote', k, 'fmp', "
+        "livewell.now(), livewell.now() FROM unnest(%s::text[]) AS k WHERE %s <> ''"
+    ),
 )
 HOSTILE = (
     "A\r\nX-Evil: 1",

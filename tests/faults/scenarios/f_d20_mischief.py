@@ -71,7 +71,11 @@ STAY = "UPDATE livewell.viewer_session SET seen_at = livewell.now()"
 
 
 def definitions(url: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The upstream and its four types: with a batch endpoint, without an echo of the key, and two whose answers look alike (and so share no connection)."""
+    """The upstream and its four types.
+
+    With a batch endpoint, without an echo of the key, and two whose answers look alike (and so
+    share no connection).
+    """
     yield (
         "mischief.toml",
         {
@@ -229,7 +233,10 @@ async def _freeze_upstream(stage: Stage, _: list[Worker]) -> None:
 
 
 async def _wall_in_outage(stage: Stage, _: list[Worker]) -> None:
-    """Calls are held, the database dies, and then they are told to keep silent: nobody can write that down."""
+    """Calls are held, the database dies, and then they are told to keep silent.
+
+    Nobody can write that down.
+    """
     await stage.order(hold=True)
     for _attempt in range(100):
         if (await stage.order())["waiting"]:
@@ -301,7 +308,10 @@ def _judge(stage: Stage) -> None:
 
 
 def _was_served(answers: Any, at: float) -> bool:
-    """Whether something true was served so recently that a value confirmed by it is fresh; both clocks are of this machine."""
+    """Whether something true was served so recently that a value confirmed by it is fresh.
+
+    Both clocks are of this machine.
+    """
     return any(at - TTL_SECONDS - 0.5 <= one["wall"] <= at + 0.5 for one in answers)
 
 
@@ -368,7 +378,8 @@ async def _furnish(stage: Stage) -> None:
         await apply(stage.app.database, read(document, name, private_hosts=[HOST]), name)
     for kind, n in GOOD.items():
         stage.fleet.rows(
-            f"CREATE TRIGGER note_stored AFTER INSERT OR UPDATE ON livewell_data.{kind} FOR EACH ROW EXECUTE FUNCTION public.note_stored()"
+            f"CREATE TRIGGER note_stored AFTER INSERT OR UPDATE ON livewell_data.{kind} FOR EACH ROW EXECUTE "
+            "FUNCTION public.note_stored()"
         )
         ill = [f"ILL-{name}" for name in (ILL if kind in ("price", "annual") else ())]
         keys = [f"K{number:02d}" for number in range(n)] + ill

@@ -30,7 +30,10 @@ SOON = {"rate_seconds": float(ASKED_SECONDS), "rate_date": 0.0, "rate_past": 0.0
 LATE = {"rate_garbage": OWN_SECONDS, "rate_absent": OWN_SECONDS}
 QUIET = "SELECT coalesce(extract(epoch FROM quiet_until - livewell.now())::float8, 0) FROM livewell.limiter_credential"
 CLEAR = (
-    "UPDATE livewell.limiter_credential SET quiet_until = NULL, breaker = 'closed', open_until = NULL, opened_at = NULL",
+    (
+        "UPDATE livewell.limiter_credential SET quiet_until = NULL, breaker = 'closed', open_until = NULL, "
+        "opened_at = NULL"
+    ),
     # the job that met the wall waits as long
     "UPDATE livewell.job SET run_at = livewell.now() WHERE state = 'delayed'",
 )
@@ -112,7 +115,10 @@ async def _meet(
 
 
 def _until(wall: dict[str, float], kind: str, seconds: float) -> float:
-    """The instant before which nobody may call, by the simulator's own clock; a date has whole seconds."""
+    """The instant before which nobody may call, by the simulator's own clock.
+
+    A date has whole seconds.
+    """
     if kind == "rate_date":
         return float(int(wall["wall"] + ASKED_SECONDS)) - 0.05
     return wall["wall"] + seconds - 0.05

@@ -1,13 +1,18 @@
-"""F-D8: the upstream flaps, then fails; the breaker of the whole fleet opens, probes, and closes when the upstream is well.
+"""F-D8: the upstream flaps, then fails.
 
-The test drives the phases and knows from the database only when the breaker opened and until when; what was called is read from the upstream's log:
+The breaker of the whole fleet opens, probes, and closes when the upstream is well.
+
+The test drives the phases and knows from the database only when the breaker opened and until when;
+what was called is read from the upstream's log:
 
     half of the calls fail ──▶ open: no call ──▶ one probe, answered 500 ──▶ open, twice as long: no call ──▶ one probe, hanging
        ──prober killed──▶ no call until its lease is over ──▶ one probe, slow and well: no call beside it ──▶ closed: calls flow
 
-A call that was claimed before the opening may still be made while its permit lasts; after that an open breaker means silence.
+A call that was claimed before the opening may still be made while its permit lasts; after that an
+open breaker means silence.
 
-Can it fail? Yes: with limiter_room blind to the probe in flight, 15, 8 and 2 calls came at half-open instead of one.
+Can it fail? Yes: with limiter_room blind to the probe in flight, 15, 8 and 2 calls came at
+half-open instead of one.
 """
 
 from __future__ import annotations
@@ -54,7 +59,10 @@ BREAKER = "SELECT breaker, opened, extract(epoch FROM open_until - clock_timesta
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """When the breaker was seen open, and until when it stays so; nanoseconds of the clock that the upstream stamps with."""
+    """When the breaker was seen open, and until when it stays so.
+
+    Nanoseconds of the clock that the upstream stamps with.
+    """
 
     seen_ns: int
     until_ns: int

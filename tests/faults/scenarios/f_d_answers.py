@@ -1,10 +1,17 @@
-"""F-D1–F-D5, F-D9–F-D14, F-D17: the upstream answers, and what it answers is not so, not whole, or too much.
+"""F-D1–F-D5, F-D9–F-D14, F-D17.
 
-Every key has a value. Readers demand keys anew while the simulator spoils some of the answers, alone and in calls for many keys. Every spoilt answer is counted with its own reason, or as one that
-proves nothing and is asked again (ADR 11); every reason is seen. A spoilt answer moves neither the value nor the check time of its key (false-fresh 0, counted: a key is confirmed no more often than something true was served for it); and no key is frozen by it: the next good answer is stored.
+The upstream answers, and what it answers is not so, not whole, or too much.
 
-Can it fail? Yes: with a move_ledger that sets checked_at on every answer, F-D2 finds keys confirmed more often than anything true was served; with judge_refresh blind to the source's time, F-D10 finds 4
-answers that nobody counted and values that are not the newest served. What a lenient validate lets through: contract 5.
+Every key has a value. Readers demand keys anew while the simulator spoils some of the answers,
+alone and in calls for many keys. Every spoilt answer is counted with its own reason, or as one that
+proves nothing and is asked again (ADR 11); every reason is seen. A spoilt answer moves neither the
+value nor the check time of its key (false-fresh 0, counted: a key is confirmed no more often than
+something true was served for it); and no key is frozen by it: the next good answer is stored.
+
+Can it fail? Yes: with a move_ledger that sets checked_at on every answer, F-D2 finds keys confirmed
+more often than anything true was served; with judge_refresh blind to the source's time, F-D10 finds
+4 answers that nobody counted and values that are not the newest served. What a lenient validate
+lets through: contract 5.
 """
 
 from __future__ import annotations
@@ -176,7 +183,10 @@ async def _conclude(
 
 
 def _check_size(market: RefreshFleet, findings: Findings, case: Case, peak: int) -> None:
-    """The simulator says how many bytes it got rid of before the worker had enough; kernels buffer some megabytes."""
+    """The simulator says how many bytes it got rid of before the worker had enough.
+
+    Kernels buffer some megabytes.
+    """
     spoilt = {event["n"] for event in market.calls() if event["answer"] in case.faults}
     sent = [
         event["bytes"]

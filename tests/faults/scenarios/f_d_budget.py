@@ -100,7 +100,10 @@ def _wire_bytes() -> int:
 async def _race(
     limited: LimitedFleet, watch: Watch, chance: random.Random, findings: Findings, *, stop: int, size: int, jobs: int
 ) -> None:
-    """Kill and replace until the budget is used up; then nothing runs, and not even one more would fit."""
+    """Kill and replace until the budget is used up.
+
+    Then nothing runs, and not even one more would fit.
+    """
     await limited.enqueue("race", jobs, linger_seconds=LINGER_SECONDS)
     looking = asyncio.create_task(_look(limited, watch))
     try:
@@ -172,7 +175,10 @@ async def _catch(limited: LimitedFleet) -> tuple[Worker, set[int]]:
 
 
 def _charged_otherwise(limited: LimitedFleet, fences: set[int]) -> set[int]:
-    """Those of these claims that stand charged with something else than what the upstream sent: the report is still to come."""
+    """Those of these claims that stand charged with something else than what the upstream sent.
+
+    The report is still to come.
+    """
     sent = {call.jobs[0][1]: call.wire_bytes for call in limited.upstream.log.read()}
     charged = limited.fleet.rows(
         "SELECT fence, units FROM livewell.usage_settled WHERE fence = ANY (%s)", (list(fences),)
@@ -216,7 +222,10 @@ async def _replace_one(limited: LimitedFleet, watch: Watch, chance: random.Rando
 
 
 async def _kill(limited: LimitedFleet, watch: Watch, victim: Worker) -> None:
-    """kill -9, and start another in its place; what it had measured and not handed in died with it."""
+    """kill -9, and start another in its place.
+
+    What it had measured and not handed in died with it.
+    """
     victim.kill()
     await victim.ended()
     watch.killed.add(victim.pid)
@@ -240,7 +249,8 @@ def _audit(limited: LimitedFleet, watch: Watch, findings: Findings, *, silent_ma
         sent, charged = by_fence[fence].wire_bytes, settled.get(fence)
         findings.check(
             charged == sent,
-            f"fence {fence}{' (late)' if fence in watch.late else ''}: charged are {charged} bytes, the upstream sent {sent}",
+            f"fence {fence}{' (late)' if fence in watch.late else ''}: charged are {charged} bytes, the "
+            f"upstream sent {sent}",
         )
     uncharged = [fence for fence in by_fence if fence not in settled]
     findings.check(not uncharged, f"{len(uncharged)} calls were made and never charged")

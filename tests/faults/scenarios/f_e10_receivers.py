@@ -139,7 +139,10 @@ def _has(receiver: Receiver, n: int) -> bool:
 
 
 def _idle(alerts: AlertSession) -> bool:
-    """Nothing is being sent, and nothing is due now; what waits for a channel that is disabled is not due."""
+    """Nothing is being sent, and nothing is due now.
+
+    What waits for a channel that is disabled is not due.
+    """
     return not alerts.value(
         "SELECT count(*) FROM livewell.notification n JOIN livewell.alert_channel c ON c.name = n.channel "
         "WHERE c.disabled_at IS NULL AND (n.state = 'pending' OR n.state = 'waiting' AND n.next_at <= livewell.now())"
@@ -173,7 +176,10 @@ def _judge(findings: Findings, alerts: AlertSession, named: dict[str, Receiver],
 
 
 async def run_frozen(scale: Scale) -> Findings:
-    """The receiver freezes its sender as it takes the message; another sender comes; the frozen one wakes up."""
+    """The receiver freezes its sender as it takes the message; another sender comes.
+
+    The frozen one wakes up.
+    """
     findings = Findings()
     rounds = scale.pick(2, 20)
     duplicates = differing = 0

@@ -89,7 +89,8 @@ async def run_slow(scale: Scale) -> Findings:
         for number in range(changes):
             hall.rows("UPDATE livewell_data.quote SET at = %s WHERE key = 'K1'", number)
             hall.rows(
-                "UPDATE livewell.ledger SET version = version + 1, status_version = status_version + 1, status_at = livewell.now() WHERE key = 'K1'"
+                "UPDATE livewell.ledger SET version = version + 1, status_version = status_version + 1, "
+                "status_at = livewell.now() WHERE key = 'K1'"
             )
             hall.rows(
                 "SELECT pg_notify('livewell', 'refresh.changed')"
@@ -182,7 +183,8 @@ async def run_forged(scale: Scale) -> Findings:
             number: {
                 key
                 for (key,) in hall.rows(
-                    "SELECT key FROM livewell.subscription WHERE session_id = livewell.session_hash(md5('s' || %s)::uuid)",
+                    "SELECT key FROM livewell.subscription WHERE session_id = livewell.session_hash(md5('s' || "
+                    "%s)::uuid)",
                     str(number),
                 )
             }
@@ -244,7 +246,10 @@ class Holding:
 
 
 async def run_held(scale: Scale) -> Findings:
-    """Behind a proxy that holds answers back: the header makes it pass them on; one that does not listen is seen to hold."""
+    """Behind a proxy that holds answers back: the header makes it pass them on.
+
+    One that does not listen is seen to hold.
+    """
     findings = Findings()
     firsts: list[float] = []
     async with open_hall(scale, streams=1, keys=3, stream_keys=2) as hall:

@@ -120,7 +120,8 @@ async def run_ghosts(scale: Scale) -> Findings:
             # As if the last sign of life was five minutes ago; nothing else is touched, and nobody
             # has swept.
             market.fleet.rows(
-                "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '301 seconds' WHERE id = livewell.session_hash(%s)",
+                "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '301 seconds' WHERE id "
+                "= livewell.session_hash(%s)",
                 (session,),
             )
             findings.fired += 1
@@ -133,7 +134,8 @@ async def run_ghosts(scale: Scale) -> Findings:
             findings.check(viewers == 0, f"{viewers} ghosts are counted")
             # A minute later the sweep takes its rows, too.
             market.fleet.rows(
-                "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '61 seconds' WHERE id = livewell.session_hash(%s)",
+                "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '61 seconds' WHERE id = "
+                "livewell.session_hash(%s)",
                 (session,),
             )
             market.fleet.rows("SELECT livewell.sweep_sessions(1000)")

@@ -192,7 +192,10 @@ async def _furnish(fleet: Fleet) -> dict[str, tuple[Any, ...]]:
 
 
 def _functions(fleet: Fleet, given: dict[str, tuple[Any, ...]], findings: Findings) -> Iterator[Ours]:
-    """Every function but triggers; one that is new here is called with NULLs until somebody gives it arguments in _furnish."""
+    """Every function but triggers.
+
+    One that is new here is called with NULLs until somebody gives it arguments in _furnish.
+    """
     for oid, name, count, definer, owner, config in fleet.rows(_OURS):
         findings.check('search_path=""' in (config or []), f"livewell.{name} does not fix its search_path")
         findings.check(not definer or owner == "livewell_owner", f"livewell.{name} runs with the rights of {owner}")
@@ -256,7 +259,8 @@ def _is_sharp(session: psycopg.Connection, *, types: bool) -> bool:
     with _rolled_back(session):
         session.execute(HIJACKED_PATH)
         session.execute(
-            "DO 'DECLARE v text := left(''x'', 1); BEGIN PERFORM FROM job; PERFORM FROM livewell.job j WHERE j.id = 1::pg_catalog.int8; END'"
+            "DO 'DECLARE v text := left(''x'', 1); BEGIN PERFORM FROM job; PERFORM FROM livewell.job j WHERE "
+            "j.id = 1::pg_catalog.int8; END'"
         )
         caught = {str(row[0]) for row in session.execute("SELECT what FROM evil.caught").fetchall()}
     return caught >= {"relation job", "function left", "operator ="} | ({"type text"} if types else set())
@@ -271,7 +275,10 @@ def _compare(
     *,
     types: bool,
 ) -> str:
-    """Call it from both sessions: 'untouched', 'hijacked', or 'harmless': it used a type of the caller's with the caller's rights."""
+    """Call it from both sessions: 'untouched', 'hijacked', or 'harmless'.
+
+    It used a type of the caller's with the caller's rights.
+    """
     role = next((name for name in ROLES if _may(fleet, name, function)), None)
     right, _ = _call(fleet, clean, function, role)
     answer, caught = _call(fleet, session, function, role, hijack=True)
@@ -293,7 +300,10 @@ def _may(fleet: Fleet, role: str, function: Ours) -> bool:
 def _call(
     fleet: Fleet, session: psycopg.Connection, function: Ours, role: str | None, *, hijack: bool = False
 ) -> tuple[object, list[tuple[str, str]]]:
-    """One call that leaves no trace: the answer without what differs from call to call, and what it was caught with."""
+    """One call that leaves no trace.
+
+    The answer without what differs from call to call, and what it was caught with.
+    """
     for (name,) in fleet.rows(_SEQUENCES):
         fleet.rows(f"SELECT setval('livewell.{name}', 1000000)")
     places = sql.SQL(", ").join(sql.Placeholder() * len(function.arguments))
@@ -335,7 +345,10 @@ _MOVES = ("at", "_ms", "_seconds")
 
 
 def _plain(value: object) -> object:
-    """Instants and durations differ from call to call, their presence does not; in a document those are its fields of these names."""
+    """Instants and durations differ from call to call, their presence does not.
+
+    In a document those are its fields of these names.
+    """
     if isinstance(value, dict):
         return {
             name: "moves" if name.endswith(_MOVES) and one is not None else _plain(one) for name, one in value.items()

@@ -1,12 +1,17 @@
-"""F-F3: who may do what, compared with the checked-in map tests/faults/privileges.txt: every role × every schema, table, sequence, function and type.
+"""F-F3: who may do what, compared with the checked-in map tests/faults/privileges.txt.
 
-Two views that must agree: the map against the catalog (rights given to a role, and to PUBLIC), and the map against reality (each role tries to read and write each
-table and asks for each function). PUBLIC has nothing. And the map is enough: a worker with livewell_worker's rights
-alone does its work.
+Every role × every schema, table, sequence, function and type.
 
-After a wanted change of grants write the map anew and read its diff: .venv/bin/python -m tests.faults.scenarios.f_f3_privileges
+Two views that must agree: the map against the catalog (rights given to a role, and to PUBLIC), and
+the map against reality (each role tries to read and write each table and asks for each function).
+PUBLIC has nothing. And the map is enough: a worker with livewell_worker's rights alone does its
+work.
 
-Can it fail? Yes: GRANT SELECT ON livewell.job TO PUBLIC in the scratch database is reported, by both views.
+After a wanted change of grants write the map anew and read its diff: .venv/bin/python -m
+tests.faults.scenarios.f_f3_privileges
+
+Can it fail? Yes: GRANT SELECT ON livewell.job TO PUBLIC in the scratch database is reported, by
+both views.
 """
 
 from __future__ import annotations
@@ -98,7 +103,10 @@ async def run(scale: Scale) -> Findings:
 
 
 async def _work_as(fleet: Fleet, findings: Findings) -> float | None:
-    """The map is not only narrow, it is enough: a worker whose login has the rights of livewell_worker and no other works and stops."""
+    """The map is not only narrow, it is enough.
+
+    A worker whose login has the rights of livewell_worker and no other works and stops.
+    """
     login, secret = f"fleet_{secrets.token_hex(6)}", secrets.token_hex(16)
     fleet.rows(f"CREATE ROLE {login} LOGIN PASSWORD '{secret}' IN ROLE livewell_worker")
     try:
@@ -171,7 +179,8 @@ def _can(connection: psycopg.Connection, right: str, table: str) -> bool:
         "DELETE": "EXPLAIN DELETE FROM livewell.{}",
     }
     column = connection.execute(
-        "SELECT attname FROM pg_attribute WHERE attrelid = (SELECT c.oid FROM pg_class c WHERE c.relname = %s AND c.relnamespace ="
+        "SELECT attname FROM pg_attribute WHERE attrelid = (SELECT c.oid FROM pg_class c WHERE c.relname = %s "
+        "AND c.relnamespace ="
         " (SELECT n.oid FROM pg_namespace n WHERE n.nspname = 'livewell')) AND attnum > 0 AND attidentity = '' LIMIT 1",
         (table,),
     ).fetchone()

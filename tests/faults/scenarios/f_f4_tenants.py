@@ -155,12 +155,16 @@ async def _try(
         tried.leaks += not same
         findings.check(
             same,
-            f"{visitor.name}: {operation}: {there.status} {there.body[:80]!r}, for an id that nobody has {nowhere.status} {nowhere.body[:80]!r}",
+            f"{visitor.name}: {operation}: {there.status} {there.body[:80]!r}, for an id that nobody has "
+            f"{nowhere.status} {nowhere.body[:80]!r}",
         )
 
 
 async def _lists(site: Site, people: list[Visitor], sessions: dict[str, str], tried: Tried, findings: Findings) -> None:
-    """What has no id in its path must not tell any; an id in the body opens nothing that is somebody else's."""
+    """What has no id in its path must not tell any.
+
+    An id in the body opens nothing that is somebody else's.
+    """
     lists = [one for one in await site.operations() if not one.parameters and one.method == "GET"]
     for visitor in [*people, *_bound(site)]:
         secrets = {one for name, one in sessions.items() if name != visitor.name}

@@ -140,7 +140,10 @@ async def _everywhere(site: Site, visitor: Visitor, operations: list[Operation],
 
 
 async def _misplace(site: Site, operations: list[Operation], secret: str, ears: Ears) -> None:
-    """The secret where it does not belong: query, session, number, cursor, headers, values of bodies."""
+    """The secret where it does not belong.
+
+    Query, session, number, cursor, headers, values of bodies.
+    """
     visitor = site.visitor("clumsy", site.key("view", "subscribe", "operate").text)
     for operation in operations:
         values = {"session": secret, "id": secret, "job_id": secret, "type": secret, "name": secret, "key": "AAPL"}
@@ -218,7 +221,10 @@ async def _without_database(
 
 
 def _forms(secret: str) -> set[str]:
-    """As it is, as an address has it, as Basic has it, and a good part of it; of a token its signature, of a key its secret half."""
+    """As it is, as an address has it, as Basic has it, and a good part of it.
+
+    Of a token its signature, of a key its secret half.
+    """
     encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
     half = secret.rsplit(".", 1)[-1] if secret.startswith("eyJ") else secret
     if secret.startswith("lw_"):

@@ -1,9 +1,15 @@
-"""F-F9: three clients ask for the dearest things there are, many times more often than they may: subscriptions to a thousand keys, and reads that demand a refresh.
+"""F-F9: three clients ask for the dearest things there are, many times more often than they may.
 
-The server runs with its limits as shipped. Each client is let through as often as the limits say (requests, and keys, in a second) and no more often, and is told by Retry-After when to come back; 503 may answer the
-first burst only. Meanwhile jobs are claimed as a worker does it, timed inside the database, before and during the flood; and somebody who did nothing wrong asks now and then, and is answered.
+Subscriptions to a thousand keys, and reads that demand a refresh.
 
-The ratio of the claims' p99 is a figure. It is a violation only beside an absolute bound: server, clients and database share the cores of this machine.
+The server runs with its limits as shipped. Each client is let through as often as the limits say
+(requests, and keys, in a second) and no more often, and is told by Retry-After when to come back;
+503 may answer the first burst only. Meanwhile jobs are claimed as a worker does it, timed inside
+the database, before and during the flood; and somebody who did nothing wrong asks now and then, and
+is answered.
+
+The ratio of the claims' p99 is a figure. It is a violation only beside an absolute bound: server,
+clients and database share the cores of this machine.
 """
 
 from __future__ import annotations
@@ -185,7 +191,10 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[int, bool, bool]:
 
 
 async def _beside(site: Site, innocent: Visitor, seconds: float) -> tuple[list[float], list[int], list[float]]:
-    """Seconds of each claim; how many connections of the server were at work; seconds that somebody else waited."""
+    """Seconds of each claim; how many connections of the server were at work.
+
+    Seconds that somebody else waited.
+    """
     claiming = asyncio.create_task(asyncio.to_thread(_claim, site, seconds))
     waits: list[float] = []
     while not claiming.done():

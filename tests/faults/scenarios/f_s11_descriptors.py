@@ -1,8 +1,13 @@
-"""F-S11: the siege of a server that may have 400 descriptors (`ulimit -n 400`); in the short form silent connections alone, more of them than descriptors.
+"""F-S11: the siege of a server that may have 400 descriptors (`ulimit -n 400`).
 
-Judged: people who are connected stay served, streams and requests; descriptors are left for the database; the log says what is full (once a minute, so in the full form). Whether somebody new gets a connection then is a figure: eight strangers' addresses may take all there are.
+In the short form silent connections alone, more of them than descriptors.
 
-0.6.0, short form: all 400 descriptors were taken, 0 of 8 new connections were served, and the log had no line.
+Judged: people who are connected stay served, streams and requests; descriptors are left for the
+database; the log says what is full (once a minute, so in the full form). Whether somebody new gets
+a connection then is a figure: eight strangers' addresses may take all there are.
+
+0.6.0, short form: all 400 descriptors were taken, 0 of 8 new connections were served, and the log
+had no line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""F-S12: schemathesis, five minutes as each kind of caller: everything that the OpenAPI document names, with whatever it can think of.
+"""F-S12: schemathesis, five minutes as each kind of caller.
 
-Judged: no answer 5xx, and none whose status, content type or body the document does not have. Streams are left out: they do not end.
+Everything that the OpenAPI document names, with whatever it can think of.
+
+Judged: no answer 5xx, and none whose status, content type or body the document does not have.
+Streams are left out: they do not end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
-"""F-S5: bodies that go on after they were refused (finding H5): chunks of one byte at a megabyte a second, and bodies of half a gigabyte. No key, three connections.
+"""F-S5: bodies that go on after they were refused (finding H5).
 
-Judged: a connection whose body was refused is ended within REFUSED_SECONDS_MAX, whatever it still sends; honest people are answered. The server's processor time is a figure.
+Chunks of one byte at a megabyte a second, and bodies of half a gigabyte. No key, three connections.
 
-0.6.0, short form: all of 31 MB in 8 s were taken after the refusals, for 11.9 s of the processor; 21 honest requests were not answered within 10 s.
+Judged: a connection whose body was refused is ended within REFUSED_SECONDS_MAX, whatever it still
+sends; honest people are answered. The server's processor time is a figure.
+
+0.6.0, short form: all of 31 MB in 8 s were taken after the refusals, for 11.9 s of the processor;
+21 honest requests were not answered within 10 s.
 """
 
 from __future__ import annotations

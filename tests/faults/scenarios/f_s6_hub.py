@@ -21,7 +21,10 @@ SESSIONS = 24
 
 
 async def run(scale: Scale) -> Findings:
-    """More keys in all than watched_keys_max, and nobody's budget of unknown keys is touched: they have values."""
+    """More keys in all than watched_keys_max, and nobody's budget of unknown keys is touched.
+
+    They have values.
+    """
     findings = Findings()
     room, keys, seconds = scale.pick(1000, 20_000), scale.pick(50, 1000), scale.pick(8, 60)
     async with open_camp(scale, watched_keys_max=room, client_keys_max=room // 20) as camp:

@@ -1,1 +1,4 @@
-"""Strangers who try to stop a server, and honest people beside them: what the scenarios F-S1 to F-S11 are made of."""
+"""Strangers who try to stop a server, and honest people beside them.
+
+What the scenarios F-S1 to F-S11 are made of.
+"""

@@ -1,4 +1,7 @@
-"""One attack on a server with honest people in it: what the scenarios F-S1 to F-S5 have in common."""
+"""One attack on a server with honest people in it.
+
+What the scenarios F-S1 to F-S5 have in common.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The attackers of a scenario, in processes of their own: the event loop that is judged is the server's, and theirs must not be ours.
+"""The attackers of a scenario, in processes of their own.
+
+The event loop that is judged is the server's, and theirs must not be ours.
 
 async with attackers(site, crews, seconds=6, seed=scale.seed) as gang:
     …                                       honest people meanwhile

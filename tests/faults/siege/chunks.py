@@ -1,4 +1,7 @@
-"""H5: bodies that go on after the server has refused them: chunks of one byte, which cost the most to parse, and bodies larger than may be; no key."""
+"""H5: bodies that go on after the server has refused them.
+
+Chunks of one byte, which cost the most to parse, and bodies larger than may be; no key.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ async def attack_large(crew: Crew, address: str) -> None:
 
 
 async def _pour(crew: Crew, line: Line, block: bytes) -> None:
-    """Send on, whatever is answered, until the connection is cut; the most that one connection got rid of is kept."""
+    """Send on, whatever is answered, until the connection is cut.
+
+    The most that one connection got rid of is kept.
+    """
     rate = crew.pace("bytes_per_second", 1_000_000)
     begun, sent = time.monotonic(), 0
     try:

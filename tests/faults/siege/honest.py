@@ -1,8 +1,12 @@
-"""Honest people at one address: anonymous viewers with a public key, one user with a key, one with a token; and a supervisor that looks at /healthz.
+"""Honest people at one address.
+
+Anonymous viewers with a public key, one user with a key, one with a token; and a supervisor that
+looks at /healthz.
 
     arrive ──each has a session and a stream──▶ stay(seconds): read, say that they are there, see values change ──▶ leave
 
-They stay below the limits of their own (reads of a public key at one address: 10 a second), so whatever is refused is refused because of somebody else.
+They stay below the limits of their own (reads of a public key at one address: 10 a second), so
+whatever is refused is refused because of somebody else.
 """
 
 from __future__ import annotations
@@ -113,7 +117,10 @@ class Honest:
         return status
 
     async def newcomer(self, name: str, bearer: str, *keys: str) -> None:
-        """Somebody who comes in the middle of it all and wants to see these, too; if not, that is on record."""
+        """Somebody who comes in the middle of it all and wants to see these, too.
+
+        If not, that is on record.
+        """
         person = Person(name, bearer, PERSON_SECONDS, ("AAPL", *keys))
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
@@ -185,7 +192,10 @@ class Honest:
             at = max(at + every, time.monotonic())
 
     async def see_last(self) -> None:
-        """Every stream that lives gets the last value; who was dropped is on record with the reason."""
+        """Every stream that lives gets the last value.
+
+        Who was dropped is on record with the reason.
+        """
         limit = time.monotonic() + LAST_VALUE_SECONDS_MAX
         while time.monotonic() < limit and any(  # noqa: ASYNC110 - many streams, one look
             person.price != self.price for person in self._streaming()

@@ -1,4 +1,7 @@
-"""One connection of an attacker: a bare socket from an address of its own, so that every byte sent, not sent, read and not read is the attacker's choice.
+"""One connection of an attacker.
+
+A bare socket from an address of its own, so that every byte sent, not sent, read and not read is
+the attacker's choice.
 
 dialled ──send, read──▶ open ──the other side ends it──▶ Cut
 """
@@ -74,7 +77,10 @@ class Line:
 
     @property
     def alive(self) -> bool:
-        """Whether the server still holds its end, as our kernel knows it; of one that is never read, see peers.py."""
+        """Whether the server still holds its end, as our kernel knows it.
+
+        Of one that is never read, see peers.py.
+        """
         return self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == ESTABLISHED
 
     async def send(self, data: bytes) -> None:

@@ -1,4 +1,7 @@
-"""What honest people saw, by the clock of their own process: how long each answer took, what was refused or never answered, which streams were dropped."""
+"""What honest people saw, by the clock of their own process.
+
+How long each answer took, what was refused or never answered, which streams were dropped.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,10 @@ class Record:
         }
 
     def judge(self, findings: Findings, *, quick: bool = False) -> None:
-        """Nothing refused, everything answered, no stream dropped; quick: and within the bounds of the siege."""
+        """Nothing refused, everything answered, no stream dropped.
+
+        Quick: and within the bounds of the siege.
+        """
         findings.check(bool(self.seconds), "nobody honest asked anything")
         findings.check(not self.refused, f"honest requests were refused: {dict(self.refused)}")
         findings.check(not self.unanswered, f"honest requests were never answered: {dict(self.unanswered)}")

@@ -1,4 +1,6 @@
-"""Telling people, against real receivers on this machine: slow, dead, unwell, gone, redirecting, private (F-E10).
+"""Telling people, against real receivers on this machine.
+
+Slow, dead, unwell, gone, redirecting, private (F-E10).
 
 The judge is the receiver's own log; the ledger says what we believe.
 """
@@ -42,7 +44,7 @@ def chat(receiver: Receiver, name: str = "chat") -> Channel:
     return Channel(name, "discord", "P2", "env:CHAT", SecretStr(receiver.url))
 
 
-# -- what is said ----------------------------------------------------------------------------------------------------
+# -- what is said --------------------------------------------------------------------------------
 
 
 async def test_a_webhook_is_signed_over_its_id_its_time_and_its_body(
@@ -78,7 +80,7 @@ async def test_a_chat_message_pings_nobody(alerts: AlertSession, database: Datab
     assert len(document["content"]) <= 2000
 
 
-# -- once ------------------------------------------------------------------------------------------------------------
+# -- once ----------------------------------------------------------------------------------------
 
 
 async def test_five_senders_at_once_tell_every_channel_once(
@@ -100,7 +102,7 @@ async def test_without_a_channel_nothing_is_sent_and_nothing_fails(fired: AlertS
     assert fired.told() == []
 
 
-# -- receivers that are not well -------------------------------------------------------------------------------------
+# -- receivers that are not well -----------------------------------------------------------------
 
 
 async def test_a_receiver_that_never_answers_is_unknown_and_a_chat_is_not_told_again(
@@ -234,7 +236,7 @@ async def test_a_receiver_that_does_not_want_it_is_not_asked_again(
     assert fired.told() == ["refused"]
 
 
-# -- limits of the receiver ------------------------------------------------------------------------------------------
+# -- limits of the receiver ----------------------------------------------------------------------
 
 
 async def test_a_receivers_limit_is_kept_by_a_process_that_starts_later(
@@ -268,7 +270,7 @@ async def test_an_empty_bucket_that_came_with_a_yes_is_respected(
     assert len(receiver.received) == 2
 
 
-# -- isolation -------------------------------------------------------------------------------------------------------
+# -- isolation -----------------------------------------------------------------------------------
 
 
 async def test_a_slow_receiver_does_not_hold_up_the_others(
@@ -292,7 +294,7 @@ async def test_a_slow_receiver_does_not_hold_up_the_others(
     assert len(quick.received) == 10
 
 
-# -- faults of our own -----------------------------------------------------------------------------------------------
+# -- faults of our own ---------------------------------------------------------------------------
 
 SENDER = """
 import asyncio, sys
@@ -324,7 +326,11 @@ async def test_a_sender_killed_after_it_sent_leaves_what_the_page_says(
     messages: int,
     end: str,
 ) -> None:
-    """kill -9 between sending and recording: the attempt is in the ledger, pending, and becomes unknown. A chat is not told again, a webhook is, with the same id."""
+    """kill -9 between sending and recording.
+
+    The attempt is in the ledger, pending, and becomes unknown. A chat is not told again, a webhook
+    is, with the same id.
+    """
     script = tmp_path / "sender.py"
     script.write_text(SENDER)
     child: list[ChildProcess] = []

@@ -50,7 +50,7 @@ class Case:
     arm_seconds: float = 26 * HOUR  # after the cure, well beyond the hysteresis
 
 
-# -- warnings --------------------------------------------------------------------------------------------------------
+# -- warnings ------------------------------------------------------------------------------------
 
 
 def refused_answers(alerts: AlertSession) -> None:
@@ -62,7 +62,7 @@ def refused_answers(alerts: AlertSession) -> None:
         alerts.rows("SELECT livewell.cancel_job(id) FROM livewell.job")
 
 
-# -- types -----------------------------------------------------------------------------------------------------------
+# -- types ---------------------------------------------------------------------------------------
 
 
 def watched_and_stale(alerts: AlertSession) -> None:
@@ -94,7 +94,7 @@ def small_answers(alerts: AlertSession) -> None:
         alerts.advance(MINUTE)
 
 
-# -- queues ----------------------------------------------------------------------------------------------------------
+# -- queues --------------------------------------------------------------------------------------
 
 
 def enqueue(n: int) -> Act:
@@ -112,7 +112,8 @@ def drain(alerts: AlertSession) -> None:
         alerts.finish(*claims)
         n += len(claims)
     alerts.rows(
-        "SELECT livewell.add_stats(ARRAY['work'], ARRAY['task'], ARRAY['succeeded'], ARRAY[%s]::bigint[], ARRAY[1]::bigint[])",
+        "SELECT livewell.add_stats(ARRAY['work'], ARRAY['task'], ARRAY['succeeded'], ARRAY[%s]::bigint[], "
+        "ARRAY[1]::bigint[])",
         n,
     )
 
@@ -122,7 +123,7 @@ def background_job_waits(alerts: AlertSession) -> None:
     alerts.advance(HOUR + MINUTE)
 
 
-# -- singletons ------------------------------------------------------------------------------------------------------
+# -- singletons ----------------------------------------------------------------------------------
 
 
 def hold_for_long(alerts: AlertSession) -> None:
@@ -134,7 +135,7 @@ def release(alerts: AlertSession) -> None:
     alerts.rows("SELECT livewell.release_singleton(name, fence) FROM livewell.singleton")
 
 
-# -- limiters --------------------------------------------------------------------------------------------------------
+# -- limiters ------------------------------------------------------------------------------------
 
 
 def budget(alerts: AlertSession) -> None:
@@ -195,7 +196,7 @@ def probe_succeeds(alerts: AlertSession) -> None:
     alerts.end(claim)
 
 
-# -- freshness -------------------------------------------------------------------------------------------------------
+# -- freshness -----------------------------------------------------------------------------------
 
 ANN = "11111111-1111-4111-8111-111111111111"
 
@@ -208,7 +209,8 @@ def values(alerts: AlertSession, *keys: str) -> None:
     for key, claim in alerts.take(worker).items():
         alerts.store(value(claim, 1, ago(alerts, 1), key))
     alerts.rows(
-        "SELECT livewell.add_stats(ARRAY[%s], ARRAY['livewell.refresh'], ARRAY['succeeded'], ARRAY[1]::bigint[], ARRAY[1]::bigint[])",
+        "SELECT livewell.add_stats(ARRAY[%s], ARRAY['livewell.refresh'], ARRAY['succeeded'], "
+        "ARRAY[1]::bigint[], ARRAY[1]::bigint[])",
         REFRESHES,
     )
 
@@ -233,7 +235,10 @@ def present(alerts: AlertSession) -> None:
 
 
 def asks_for_a_day(alerts: AlertSession) -> None:
-    """A Retry-After of a day, and again whenever it may speak; the due check finds nothing that may go."""
+    """A Retry-After of a day, and again whenever it may speak.
+
+    The due check finds nothing that may go.
+    """
     alerts.rows("SELECT livewell.observe_limiter('api', '', NULL, NULL, NULL, 86400)")
     alerts.advance(61)
     present(alerts)
@@ -275,13 +280,14 @@ def stays_alive(alerts: AlertSession) -> None:
 KEYS = [f"K{n}" for n in range(30)]
 
 
-# -- schedules -------------------------------------------------------------------------------------------------------
+# -- schedules -----------------------------------------------------------------------------------
 
 
 def declare_report(alerts: AlertSession) -> None:
     """Every five minutes; nobody is there to run it."""
     alerts.rows(
-        "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 minute', false, false)"
+        "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 "
+        "minute', false, false)"
     )
 
 
@@ -505,7 +511,7 @@ def test_a_worker_may_evaluate_every_rule(alerts: AlertSession) -> None:
         alerts.rows("RESET ROLE")
 
 
-# -- mixtures: what must fire, and what must not ---------------------------------------------------------------------
+# -- mixtures: what must fire, and what must not -------------------------------------------------
 
 
 def fired(alerts: AlertSession) -> set[tuple[str, str]]:
@@ -522,7 +528,10 @@ FRESHNESS = ["watched_not_fresh", "key_overdue", "upstream_silent", "queue_stall
 async def test_a_silence_of_a_day_is_told_by_every_rule_that_concerns_it(
     alerts: AlertSession, database: Database
 ) -> None:
-    """B4, B5: 30 watched keys, a Retry-After of a day: after 23 h no alert had fired and the doctor was silent; now within 21 minutes."""
+    """B4, B5: 30 watched keys, a Retry-After of a day.
+
+    After 23 h no alert had fired and the doctor was silent; now within 21 minutes.
+    """
     refreshed_and_watched(alerts)
     asks_for_a_day(alerts)
     for _ in range(22):
@@ -554,7 +563,8 @@ async def test_only_the_silent_upstream_is_named(alerts: AlertSession, database:
         present(alerts)
         alerts.subscribe(ANN, *KEYS, user="ann", of="rate")
         alerts.rows(
-            "UPDATE livewell.ledger SET fetched_at = livewell.now(), checked_at = livewell.now(), source_at = livewell.now(), due_at = livewell.now() + interval '1 minute' WHERE upstream = 'well'"
+            "UPDATE livewell.ledger SET fetched_at = livewell.now(), checked_at = livewell.now(), source_at = "
+            "livewell.now(), due_at = livewell.now() + interval '1 minute' WHERE upstream = 'well'"
         )
         await evaluate(database, rules=FRESHNESS)
     assert {subject for _, subject in fired(alerts)} == {"api", REFRESHES}
@@ -569,15 +579,19 @@ async def test_a_small_upstream_beside_a_large_one_is_looked_at(alerts: AlertSes
     alerts.type("rate", upstream="well")
     alerts.subscribe(alerts.open("ann"), "K0", user="ann")
     alerts.rows(
-        "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT md5('s' || n)::uuid, livewell.now() + interval '1 hour', livewell.now(), 'u' || n FROM generate_series(1, 50) AS n"
+        "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT md5('s' || n)::uuid, "
+        "livewell.now() + interval '1 hour', livewell.now(), 'u' || n FROM generate_series(1, 50) AS n"
     )
     alerts.rows(
-        "INSERT INTO livewell.subscription (session_id, data_type, key, user_id) SELECT md5('s' || n)::uuid, 'rate', 'R' || k, 'u' || n FROM generate_series(1, 50) AS n, generate_series(1, 100) AS k"
+        "INSERT INTO livewell.subscription (session_id, data_type, key, user_id) SELECT md5('s' || n)::uuid, "
+        "'rate', 'R' || k, 'u' || n FROM generate_series(1, 50) AS n, generate_series(1, 100) AS k"
     )
     for _ in range(7):
         alerts.rows(
-            "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, fetched_at, checked_at, source_at, due_at) SELECT 'rate', 'R' || k, 'well', n.at, n.at, n.at, n.at, n.at + interval '1 minute'"
-            " FROM livewell.now() AS n (at), generate_series(1, 100) AS k ON CONFLICT (data_type, key) DO UPDATE SET checked_at = excluded.checked_at, source_at = excluded.source_at"
+            "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, fetched_at, checked_at, "
+            "source_at, due_at) SELECT 'rate', 'R' || k, 'well', n.at, n.at, n.at, n.at, n.at + interval '1 minute'"
+            " FROM livewell.now() AS n (at), generate_series(1, 100) AS k ON CONFLICT (data_type, key) DO "
+            "UPDATE SET checked_at = excluded.checked_at, source_at = excluded.source_at"
         )
         alerts.rows("UPDATE livewell.viewer_session SET seen_at = livewell.now() WHERE user_id = 'ann'")
         await evaluate(database, rules=["watched_not_fresh"])
@@ -586,7 +600,10 @@ async def test_a_small_upstream_beside_a_large_one_is_looked_at(alerts: AlertSes
 
 
 async def test_what_nobody_watches_raises_nothing(alerts: AlertSession, database: Database) -> None:
-    """The viewers left while calls were stopped: their keys stay due, for the due check cannot park them."""
+    """The viewers left while calls were stopped.
+
+    Their keys stay due, for the due check cannot park them.
+    """
     refreshed_and_watched(alerts)
     asks_for_a_day(alerts)
     alerts.advance(6 * MINUTE)
@@ -598,21 +615,29 @@ async def test_what_nobody_watches_raises_nothing(alerts: AlertSession, database
 
 
 async def test_a_dead_key_among_many_that_are_fresh_raises_nothing(alerts: AlertSession, database: Database) -> None:
-    """One viewer, one delisted symbol: it fails and is backed off; the others are fresh all the time."""
+    """One viewer, one delisted symbol: it fails and is backed off.
+
+    The others are fresh all the time.
+    """
     refreshed_and_watched(alerts)
     for _ in range(20):
         alerts.advance(MINUTE)
         present(alerts)
         values(alerts, *KEYS[1:])
         alerts.rows(
-            "UPDATE livewell.ledger SET checked_at = livewell.now() - interval '1 day', failing_since = coalesce(failing_since, livewell.now()), failures = 5, reason = 'html', due_at = livewell.now() - interval '1 hour' WHERE key = 'K0'"
+            "UPDATE livewell.ledger SET checked_at = livewell.now() - interval '1 day', failing_since = "
+            "coalesce(failing_since, livewell.now()), failures = 5, reason = 'html', due_at = livewell.now() - "
+            "interval '1 hour' WHERE key = 'K0'"
         )
         await evaluate(database, rules=FRESHNESS)
     assert fired(alerts) == set()
 
 
 async def test_one_starved_key_among_many_that_are_fresh_is_overdue(alerts: AlertSession, database: Database) -> None:
-    """It does not fail, and nobody comes to it: that is what key_overdue is for, and it names it."""
+    """It does not fail, and nobody comes to it.
+
+    That is what key_overdue is for, and it names it.
+    """
     refreshed_and_watched(alerts)
     for _ in range(8):
         alerts.advance(MINUTE)

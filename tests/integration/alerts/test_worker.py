@@ -37,7 +37,10 @@ def worker(dsn: str, receiver: Receiver) -> ChildProcess:
 async def test_a_worker_tells_its_channel_once_and_so_does_the_next_one_not(
     livewell_dsn: str, livewell_clock: TestClock, receiver: Receiver
 ) -> None:
-    """A background job has been waiting for an hour; two workers, one after the other, look at it several times."""
+    """A background job has been waiting for an hour.
+
+    Two workers, one after the other, look at it several times.
+    """
     with QueueSession(livewell_dsn) as session:
         session.declare()
         session.enqueue(1, lane=1)

@@ -1,4 +1,7 @@
-"""Capabilities of other packages, installed for one test: a folder on sys.path with the metadata that pip writes."""
+"""Capabilities of other packages, installed for one test.
+
+A folder on sys.path with the metadata that pip writes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The example of docs/howto/write_a_capability.md plugs in, with no edit anywhere else: by entry point, and by the one list."""
+"""The example of docs/howto/write_a_capability.md plugs in, with no edit anywhere else.
+
+By entry point, and by the one list.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,10 @@ def test_its_files_run_after_ours_and_are_recorded_like_ours(beacons: Path, live
 def test_where_its_package_is_not_installed_nothing_is_migrated(
     dsn: str, beacons: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its tables are named as drift, which stops nobody; migrate says what to install, and what to do if it shall go."""
+    """Its tables are named as drift, which stops nobody.
+
+    Migrate says what to install, and what to do if it shall go.
+    """
     monkeypatch.undo()
     assert str(beacons) not in sys.path
     forget()
@@ -122,7 +128,10 @@ async def test_housekeeping_prunes_it(dsn: str, app: Livewell) -> None:
 
 
 async def test_the_server_has_its_routes_its_gauge_and_its_page(dsn: str, livewell_settings: Settings) -> None:
-    """Routes behind the gate, as the server's own roles; the page without a login; the OpenAPI document knows the routes."""
+    """Routes behind the gate, as the server's own roles; the page without a login.
+
+    The OpenAPI document knows the routes.
+    """
     with logins(dsn) as made:
         async with in_process(dsn, made, livewell_settings) as web:
             operator = web.as_key("operate", "view")

@@ -1,4 +1,7 @@
-"""Capabilities that are broken on purpose: each is refused as a whole, in words that say what to do."""
+"""Capabilities that are broken on purpose.
+
+Each is refused as a whole, in words that say what to do.
+"""
 
 from __future__ import annotations
 
@@ -146,7 +149,10 @@ async def test_a_list_of_rules_that_fails_silences_no_other_rule(
 
 
 def test_the_command_line_refuses_in_one_line_and_keeps_its_own_commands(offer: Offer, site: Path) -> None:
-    """`livewell --help` cannot be whole, so it is not shown; a page of ours needs no other package."""
+    """`livewell --help` cannot be whole, so it is not shown.
+
+    A page of ours needs no other package.
+    """
     offer("bad", "raise ImportError('no libtoy')")
     environment = {**os.environ, "PYTHONPATH": f"{site}:{os.environ.get('PYTHONPATH', '')}"}
 

@@ -1,4 +1,7 @@
-"""R25: every finding, provoked for real: the doctor names the fault and the command that mends it."""
+"""R25: every finding, provoked for real.
+
+The doctor names the fault and the command that mends it.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,10 @@ async def test_a_worker_without_a_credential_is_named_alone(sick: RefreshSession
 
 
 async def test_somebody_who_hammers_at_the_gate_is_named(sick: RefreshSession, doctor: Examine) -> None:
-    """Refused in three minutes and more; a mistyped key, or a browser that connects ahead of need, is ordinary."""
+    """Refused in three minutes and more.
+
+    A mistyped key, or a browser that connects ahead of need, is ordinary.
+    """
     for _ in range(3):
         sick.rows("SELECT livewell.warn('gate', 'slow_body', '4821 in a minute, 4790 of them from one address')")
         sick.rows("SELECT livewell.warn('gate', 'unknown_caller', '2 in a minute, 2 of them from one address')")
@@ -324,7 +330,8 @@ async def test_a_schedule_that_is_late_is_named(doctor: Examine) -> None:
 async def test_a_schedule_whose_slots_pass_is_named(sick: RefreshSession, doctor: Examine) -> None:
     """A scheduler lives, and does not have its handler."""
     sick.rows(
-        "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 minute', false, false)"
+        "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 "
+        "minute', false, false)"
     )
     sick.advance(661)
     sick.rows("SELECT livewell.record_pulse('schedule.loop', 'test', '1 minute', 1, 0)")
@@ -413,11 +420,15 @@ async def test_a_type_that_nobody_refreshes_is_named_with_the_reason(sick: Refre
 
 
 async def test_a_small_type_is_not_overlooked_in_a_large_ledger(sick: RefreshSession, doctor: Examine) -> None:
-    """The state is estimated from some pages; one key of a type of its own is found all the same."""
+    """The state is estimated from some pages.
+
+    One key of a type of its own is found all the same.
+    """
     sick.type("rare")
     sick.rows(
         "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, fetched_at, checked_at, source_at) "
-        "SELECT 'quote', 'K' || n, 'api', livewell.now(), livewell.now(), livewell.now(), livewell.now() FROM generate_series(1, 20000) AS n"
+        "SELECT 'quote', 'K' || n, 'api', livewell.now(), livewell.now(), livewell.now(), livewell.now() FROM "
+        "generate_series(1, 20000) AS n"
     )
     session = sick.open("ann")
     sick.subscribe(session, "ONE", user="ann", of="rare")
@@ -509,7 +520,8 @@ async def test_a_check_that_fails_is_itself_a_finding_and_the_others_go_on(
 async def test_a_part_of_the_state_that_cannot_be_read_is_a_finding(sick: RefreshSession, doctor: Examine) -> None:
     """The others are judged all the same."""
     sick.rows(
-        "CREATE OR REPLACE FUNCTION livewell.state_limits() RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$"
+        "CREATE OR REPLACE FUNCTION livewell.state_limits() RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN RAISE "
+        "EXCEPTION 'no'; END $$"
     )
     sick.enqueue(1)
     sick.advance(90)

@@ -1,4 +1,7 @@
-"""The doctor beside a system that runs: silent when all is well, and clear about what an upstream does to us."""
+"""The doctor beside a system that runs.
+
+Silent when all is well, and clear about what an upstream does to us.
+"""
 
 from __future__ import annotations
 

@@ -88,7 +88,8 @@ def refreshed(sick: RefreshSession) -> None:
     assert sick.dispatch()["answer"] == "dispatched"
     assert sick.value("SELECT count(*) FROM livewell.job") == 1
     sick.rows(
-        "UPDATE livewell.ledger SET fetched_at = livewell.now(), checked_at = livewell.now(), source_at = livewell.now()"
+        "UPDATE livewell.ledger SET fetched_at = livewell.now(), checked_at = livewell.now(), source_at = "
+        "livewell.now()"
     )
     sick.rows("DELETE FROM livewell.job")
     sick.rows("DELETE FROM livewell.state_sample")
@@ -148,10 +149,12 @@ async def test_what_state_counts_the_doctor_finds(sick: RefreshSession, doctor: 
     session = sick.open("ann")
     sick.subscribe(session, *(f"K{n}" for n in range(50)), user="ann")
     sick.rows(
-        "UPDATE livewell.ledger SET fetched_at = livewell.now(), checked_at = livewell.now(), source_at = livewell.now()"
+        "UPDATE livewell.ledger SET fetched_at = livewell.now(), checked_at = livewell.now(), source_at = "
+        "livewell.now()"
     )
     sick.rows(
-        "UPDATE livewell.ledger SET checked_at = livewell.now() - interval '1 day', failing_since = livewell.now(), failures = 1, reason = 'html', error = 'a page, not data' WHERE key = 'K7'"
+        "UPDATE livewell.ledger SET checked_at = livewell.now() - interval '1 day', failing_since = "
+        "livewell.now(), failures = 1, reason = 'html', error = 'a page, not data' WHERE key = 'K7'"
     )
     sick.rows(
         "SELECT * FROM livewell.observe_alerts('breaker_open', 'P1', '10 minutes', '{api}', '{api: its calls fail}')"

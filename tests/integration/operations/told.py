@@ -1,4 +1,7 @@
-"""The commands that a finding tells: each must exist, with every option it is given, and take as many arguments as it is told with."""
+"""The commands that a finding tells.
+
+Each must exist, with every option it is given, and take as many arguments as it is told with.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,10 @@ async def failure(outbound: Outbound, url: str, body_bytes_max: int = BODY_BYTES
 
 
 async def ended(upstream: FakeUpstream, count: int) -> list[Call]:
-    """Wait until so many calls have ended: the client may know the answer before the log knows the end."""
+    """Wait until so many calls have ended.
+
+    The client may know the answer before the log knows the end.
+    """
 
     def calls() -> list[Call]:
         found = [call for call in upstream.log.read() if call.ending is not None]

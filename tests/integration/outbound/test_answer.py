@@ -17,7 +17,10 @@ from tests.integration.outbound.support import BODY_BYTES_MAX, LOCAL, ended, fai
 async def test_bytes_are_those_of_the_upstreams_own_log(
     outbound: Outbound, upstream: FakeUpstream, length: str, layers: int
 ) -> None:
-    """Status line, headers and body as sent, framing included; and the body after unpacking (contract 6a)."""
+    """Status line, headers and body as sent, framing included.
+
+    And the body after unpacking (contract 6a).
+    """
     await upstream.behave(length=length, gzip=layers, fields={"name": "x" * 5000})
 
     answers = [await outbound.get(f"{upstream.url}/quote?symbol=A", body_bytes_max=BODY_BYTES_MAX) for _ in range(3)]

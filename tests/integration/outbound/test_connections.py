@@ -73,7 +73,10 @@ async def test_what_a_connection_remembers_is_bounded(outbound: Outbound) -> Non
 
 
 async def test_connections_are_bounded_by_families_and_calls_at_once(upstream: FakeUpstream) -> None:
-    """Thirty families, four calls at once in each, several rounds: never more than 120 connections, and idle ones are closed."""
+    """Thirty families, four calls at once in each, several rounds.
+
+    Never more than 120 connections, and idle ones are closed.
+    """
     async with Outbound(allowed_hosts=[], private_hosts=LOCAL, keepalive_seconds=0.2) as client:
         for number in range(3):
             for family in range(30):
@@ -94,7 +97,10 @@ async def test_connections_are_bounded_by_families_and_calls_at_once(upstream: F
 
 
 async def test_bytes_on_an_idle_connection_end_it(outbound: Outbound) -> None:
-    """Nothing was asked, so nothing may come; not noticed only when it is used again (0.5.0 kept it open)."""
+    """Nothing was asked, so nothing may come.
+
+    Not noticed only when it is used again (0.5.0 kept it open).
+    """
 
     async def serve(visit: Visit) -> None:
         if await visit.request():
@@ -112,7 +118,10 @@ async def test_bytes_on_an_idle_connection_end_it(outbound: Outbound) -> None:
 
 @pytest.mark.parametrize("together", [True, False])
 async def test_an_answer_nobody_asked_for_is_never_taken_for_the_next_one(outbound: Outbound, together: bool) -> None:
-    """A server out of step sends a second answer, at once or a little later; the next call has a new connection (seen to fail with the check removed)."""
+    """A server out of step sends a second answer, at once or a little later.
+
+    The next call has a new connection (seen to fail with the check removed).
+    """
 
     async def serve(visit: Visit) -> None:
         if await visit.request():
@@ -134,7 +143,10 @@ async def test_an_answer_nobody_asked_for_is_never_taken_for_the_next_one(outbou
 
 
 async def test_an_answer_held_back_until_the_next_question_is_known_as_not_alone(outbound: Outbound) -> None:
-    """No client can tell it from the true one; so the caller learns that the connection had carried another question, and can retire it."""
+    """No client can tell it from the true one.
+
+    So the caller learns that the connection had carried another question, and can retire it.
+    """
 
     async def serve(visit: Visit) -> None:
         if await visit.request():
@@ -166,7 +178,10 @@ async def test_after_an_answer_without_rows_nothing_more_is_asked_on_a_connectio
 
 
 async def test_a_connection_that_the_server_closed_is_passed_over(outbound: Outbound) -> None:
-    """Fifty calls in a row to a server that promises to keep the connection and does not: none fails."""
+    """Fifty calls in a row to a server that promises to keep the connection and does not.
+
+    None fails.
+    """
     async with HostileServer(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")) as server:
         for number in range(1, 51):
             await outbound.get(server.url, body_bytes_max=100, share=about(f"K{number}"))

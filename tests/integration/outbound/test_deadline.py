@@ -1,4 +1,7 @@
-"""F-D4, F-D5 and contract 21: ten seconds for everything (half a second here), whatever the other side does with them."""
+"""F-D4, F-D5 and contract 21.
+
+Ten seconds for everything (half a second here), whatever the other side does with them.
+"""
 
 import asyncio
 import socket

@@ -115,7 +115,10 @@ async def test_a_name_that_changes_its_mind_is_called_where_it_was_checked(diall
 async def test_a_client_that_looks_the_name_up_twice_would_be_fooled(
     dialled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same attack on a guard that checks one answer and uses the next: the socket's own check still stops it."""
+    """The same attack on a guard that checks one answer and uses the next.
+
+    The socket's own check still stops it.
+    """
 
     async def check_then_ask_again(self: Guard, host: str, port: int = 0, family: int = 0) -> list[Any]:
         self._checked(host, await self._resolve(host))
@@ -204,7 +207,10 @@ async def test_plain_http_needs_a_private_name(inner: HostileServer) -> None:
 
 
 async def test_many_calls_at_once_ask_for_a_name_once(inner: HostileServer) -> None:
-    """And its checked addresses are kept for a while: a dead name server does not stop calls in full flow."""
+    """And its checked addresses are kept for a while.
+
+    A dead name server does not stop calls in full flow.
+    """
     names = Names(["127.0.0.1"])
     async with Outbound(allowed_hosts=[], private_hosts=["own.test"], resolve=names) as client:
         await asyncio.gather(

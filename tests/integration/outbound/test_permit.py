@@ -45,7 +45,10 @@ async def test_bare_aiohttp_sends_a_dropped_request_again(serve: object) -> None
 @pytest.mark.parametrize("serve", [drop_the_second, reset_the_second])
 @pytest.mark.parametrize("switch", [False, True])
 async def test_a_dropped_request_is_not_sent_again(outbound: Outbound, serve: object, switch: bool) -> None:
-    """Two permits, two requests, the second a failure; also if aiohttp's own switch were on (seen: 3 requests without ours)."""
+    """Two permits, two requests, the second a failure.
+
+    Also if aiohttp's own switch were on (seen: 3 requests without ours).
+    """
     permits = 0
 
     def spend() -> None:
@@ -67,7 +70,10 @@ async def test_a_dropped_request_is_not_sent_again(outbound: Outbound, serve: ob
     "fault", ["close_before_head", "reset_before_head", "close_in_body", "reset_in_body", "close_after_answer"]
 )
 async def test_every_way_to_drop_a_call_is_one_request(outbound: Outbound, upstream: FakeUpstream, fault: str) -> None:
-    """Twenty at once, on new and kept connections: the upstream's log has exactly as many calls as permits were spent."""
+    """Twenty at once, on new and kept connections.
+
+    The upstream's log has exactly as many calls as permits were spent.
+    """
     permits = 0
 
     def spend() -> None:

@@ -1,4 +1,7 @@
-"""A credential goes to the upstream and nowhere else: no error, log line, repr or traceback ever shows it (F-F5)."""
+"""A credential goes to the upstream and nowhere else.
+
+No error, log line, repr or traceback ever shows it (F-F5).
+"""
 
 import logging
 import traceback

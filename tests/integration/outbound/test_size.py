@@ -83,7 +83,10 @@ async def test_encodings_that_were_not_asked_for_are_refused(
 
 
 async def test_a_bomb_inside_a_bomb_is_refused_or_stays_packed(outbound: Outbound) -> None:
-    """Announced twice it is refused; announced once, one layer is undone and the rest is just bytes."""
+    """Announced twice it is refused.
+
+    Announced once, one layer is undone and the rest is just bytes.
+    """
     inner = gzip.compress(gzip.compress(bytes(10_000_000)))
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(inner)
     async with HostileServer(answering(head, inner)) as server:

@@ -91,7 +91,10 @@ async def test_a_good_certificate_is_accepted_and_checked_against_the_name(autho
 async def test_a_bad_certificate_is_refused_and_nothing_is_sent(
     authority: Authority, name: str, host: str, dates: tuple[str, str], trusted: bool
 ) -> None:
-    """Expired, not yet valid, for another host, from an authority nobody trusts; one connection, no request."""
+    """Expired, not yet valid, for another host, from an authority nobody trusts.
+
+    One connection, no request.
+    """
     tls = authority.server(name, host, *dates)
 
     def spend() -> None:

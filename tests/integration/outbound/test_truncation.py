@@ -25,7 +25,10 @@ PACKED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("wire", [STATED, CHUNKED, PACKED], ids=["stated", "chunked", "gzip until close"])
 async def test_a_cut_at_every_byte_is_noticed(outbound: Outbound, wire: bytes, reset: bool) -> None:
-    """In the head it is a failed connection, in the body a truncated answer; the whole is the only answer."""
+    """In the head it is a failed connection, in the body a truncated answer.
+
+    The whole is the only answer.
+    """
     cut = 0
 
     async def serve(visit: Visit) -> None:

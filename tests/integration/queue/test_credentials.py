@@ -69,7 +69,10 @@ async def test_it_claims_with_the_credentials_it_has(app: Livewell, open_app: Op
 
 
 async def test_without_any_it_claims_nothing_and_says_so(app: Livewell, open_app: Open) -> None:
-    """No attempt is burnt; the log and the worker's row name the variables; with the credential a new process does the work."""
+    """No attempt is burnt; the log and the worker's row name the variables.
+
+    With the credential a new process does the work.
+    """
     used: list[str | None] = []
     call = declare(app, used)
     bench = await open_app(app)

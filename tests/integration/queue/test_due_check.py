@@ -1,4 +1,7 @@
-"""The loop around the due check: one of many does it, nudges wake it, schedules tick, outages pass, and a stop hands over at once."""
+"""The loop around the due check.
+
+One of many does it, nudges wake it, schedules tick, outages pass, and a stop hands over at once.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,10 @@ async def test_what_nobody_wants_any_more_is_ended(
 
 
 async def test_viewers_in_python_give_typed_answers(rows: RefreshSession, livewell_settings: Settings) -> None:
-    """Unknown sessions are a value; keys that do not fit their pattern are answered so, in their place."""
+    """Unknown sessions are a value.
+
+    Keys that do not fit their pattern are answered so, in their place.
+    """
     async with opened(livewell_settings) as (database, nudger):
         viewers = Subscriptions(database, nudger)
         session = await viewers.open("ann")
@@ -144,7 +150,10 @@ async def test_one_of_three_does_it_and_a_stop_hands_over_at_once(
 async def test_an_outage_is_survived_and_counted(
     rows: RefreshSession, livewell_settings: Settings, livewell_dsn: str
 ) -> None:
-    """The database goes away and comes back; what was subscribed meanwhile becomes a job, and a warning says what happened."""
+    """The database goes away and comes back.
+
+    What was subscribed meanwhile becomes a job, and a warning says what happened.
+    """
     parts = conninfo_to_dict(livewell_dsn)
     async with TcpProxy(str(parts["host"]), int(str(parts["port"]))) as proxy:
         through = make_conninfo("", **{**parts, "host": "127.0.0.1", "port": str(proxy.port)})
@@ -180,10 +189,14 @@ DUE_AT = "SELECT due_at FROM livewell.schedule WHERE name = %s"
 async def test_a_scheduled_type_walks_when_its_time_has_come(
     rows: RefreshSession, livewell_settings: Settings, livewell_clock: TestClock
 ) -> None:
-    """Planned from the database's clock; every active key once, on the background lane; then planned again."""
+    """Planned from the database's clock; every active key once, on the background lane.
+
+    Then planned again.
+    """
     rows.type("daily", strategy="scheduled", cron="0 6 * * *", zone="America/New_York", ttl="2 days")
     rows.rows(
-        "INSERT INTO livewell.universe (data_type, key, active, added_at) SELECT 'daily', 'K' || n, n <= 5, livewell.now() FROM generate_series(1, 6) AS n"
+        "INSERT INTO livewell.universe (data_type, key, active, added_at) SELECT 'daily', 'K' || n, n <= 5, "
+        "livewell.now() FROM generate_series(1, 6) AS n"
     )
     async with opened(livewell_settings) as (database, nudger):
         check = DueCheck(database, nudger, holder="test", poll_seconds=0.05)

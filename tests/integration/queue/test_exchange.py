@@ -141,7 +141,10 @@ async def test_an_answer_that_cannot_be_taken_in_ends_the_worker(
 async def test_what_arrives_after_a_stop_is_handed_back_unstarted(
     bench: Bench, count: Count, runs: Counter[int]
 ) -> None:
-    """A claim was under way when the worker was told to stop: its jobs are somebody else's, at once and without an attempt."""
+    """A claim was under way when the worker was told to stop.
+
+    Its jobs are somebody else's, at once and without an attempt.
+    """
     worker = bench.app.worker()
     running = asyncio.create_task(worker.run())
     await worker.started.wait()
@@ -158,7 +161,11 @@ async def test_what_arrives_after_a_stop_is_handed_back_unstarted(
 async def test_a_claim_is_for_half_of_the_places(
     bench: Bench, count: Count, runs: Counter[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other half runs meanwhile: while all were claimed at once, the worker and the database took turns, and the first six thousand of 20,000 jobs took twice as long."""
+    """The other half runs meanwhile.
+
+    While all were claimed at once, the worker and the database took turns, and the first six
+    thousand of 20,000 jobs took twice as long.
+    """
     wanted: list[int] = []
     exchange = ClaimAhead.exchange
 

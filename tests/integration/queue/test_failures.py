@@ -1,4 +1,7 @@
-"""A task that raises is told to whoever is on call: in the log, with the job, and with the dead letter (R23, Q7)."""
+"""A task that raises is told to whoever is on call.
+
+In the log, with the job, and with the dead letter (R23, Q7).
+"""
 
 import asyncio
 from typing import Any

@@ -100,7 +100,10 @@ async def test_cancel_from_inside_ends_the_job_as_cancelled(app: Livewell, open_
 
 
 async def test_a_running_job_is_cancelled_promptly(app: Livewell, open_app: Open) -> None:
-    """The handler sees CancelledError; the job ends cancelled although the heartbeat alone would not have come yet."""
+    """The handler sees CancelledError.
+
+    The job ends cancelled although the heartbeat alone would not have come yet.
+    """
     started, stopped = asyncio.Event(), asyncio.Event()
 
     @app.task()
@@ -189,7 +192,10 @@ async def test_a_payload_that_no_longer_fits_is_a_dead_letter_and_can_be_mended(
 
 
 async def test_a_task_this_worker_does_not_know_waits_for_one_that_does(app: Livewell, open_app: Open) -> None:
-    """During a roll-out the old worker gives it back; the attempt is not counted and the warning is."""
+    """During a roll-out the old worker gives it back.
+
+    The attempt is not counted and the warning is.
+    """
 
     @app.task()
     async def known() -> None: ...

@@ -1,4 +1,7 @@
-"""Limited queues with a real worker: concurrency, groups, rate, shared calls, permits, credentials."""
+"""Limited queues with a real worker.
+
+Concurrency, groups, rate, shared calls, permits, credentials.
+"""
 
 from __future__ import annotations
 
@@ -285,7 +288,10 @@ async def test_a_worker_that_stops_hands_limited_jobs_back(app: Livewell, open_a
 async def test_a_shared_call_is_charged_as_one_and_one_good_answer_makes_it_a_good_call(
     app: Livewell, open_app: Open
 ) -> None:
-    """R13: whoever of its jobs reports the bytes; and one of them that blames the upstream fails alone."""
+    """R13: whoever of its jobs reports the bytes.
+
+    And one of them that blames the upstream fails alone.
+    """
     app.limiter("api", budget="1MB/30d", estimate=1000, breaker=Breaker(in_row=1))
     app.queue("quotes", limiter="api", attempts=1)
 

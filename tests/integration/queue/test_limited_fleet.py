@@ -1,4 +1,7 @@
-"""Limits as the upstream itself counts them: several workers, each with connections of its own, and the upstream's log as the judge."""
+"""Limits as the upstream itself counts them.
+
+Several workers, each with connections of its own, and the upstream's log as the judge.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ CREDENTIALS = ("fake-a", "fake-b")
 
 
 def client(port: int) -> tuple[Livewell, Task[Any, Any]]:
-    """Forty calls in two seconds for each of two credentials, all at once if they can; twelve in flight, one for a key."""
+    """Forty calls in two seconds for each of two credentials, all at once if they can.
+
+    Twelve in flight, one for a key.
+    """
     app = Livewell(Settings())
     app.limiter(
         "api", rate="40/2s", burst=40, reserve=0, permit="300ms", concurrency=12, per_key=1, credentials=CREDENTIALS
@@ -39,7 +45,9 @@ def client(port: int) -> tuple[Livewell, Task[Any, Any]]:
 
 
 async def test_four_workers_keep_the_rate_and_the_concurrency(tmp_path: Path, open_app: Open) -> None:
-    """Never more than the rate in any window, nor than twelve at once, nor two for one key; and both credentials were needed.
+    """Never more than the rate in any window, nor than twelve at once, nor two for one key.
+
+    And both credentials were needed.
 
     Seen to fail with 60 declared instead of 40, with 20 at once instead of 12, and without per_key.
     """

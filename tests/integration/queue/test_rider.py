@@ -1,4 +1,7 @@
-"""A statement that rides along behind another one on the same connection: run after its commit, and waited for by nobody."""
+"""A statement that rides along behind another one on the same connection.
+
+Run after its commit, and waited for by nobody.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ async def linked(dsn: str) -> AsyncIterator[Link]:
 
 
 async def test_a_rider_runs_after_the_commit_in_a_transaction_of_its_own(livewell_dsn: str) -> None:
-    """A hundred in a row on one connection: answers are never mixed up, and each rider sees what it follows."""
+    """A hundred in a row on one connection.
+
+    Answers are never mixed up, and each rider sees what it follows.
+    """
     async with linked(livewell_dsn) as link:
         for n in range(100):
             await link.ask(ADD, (str(n),), then=("SELECT count(*)::int FROM public.ridden", ()))

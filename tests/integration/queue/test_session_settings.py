@@ -1,4 +1,7 @@
-"""Our sessions work whatever the database has for defaults: a managed server's, a DBA's, Debian's (S8)."""
+"""Our sessions work whatever the database has for defaults.
+
+A managed server's, a DBA's, Debian's (S8).
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,10 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 
 async def test_a_job_continues_the_trace_of_whoever_enqueued_it(open_app: Open, spans: InMemorySpanExporter) -> None:
-    """Producer, consumer and what the handler does are one trace; an error is named by its type alone."""
+    """Producer, consumer and what the handler does are one trace.
+
+    An error is named by its type alone.
+    """
     app = Livewell()
 
     @app.task(attempts=1)

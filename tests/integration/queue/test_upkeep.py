@@ -16,7 +16,10 @@ async def bench(open_app: Open) -> Bench:
 
 
 async def test_housekeeping_lets_go_of_what_is_past_its_time(bench: Bench, livewell_clock: TestClock) -> None:
-    """History after 7 days, warnings and statistics after 30, dead letters after 30; what is younger stays."""
+    """History after 7 days, warnings and statistics after 30, dead letters after 30.
+
+    What is younger stays.
+    """
     call = bench.app.database.call
     await call("SELECT livewell.warn('test', 'old')")
     await call("SELECT livewell.add_stats('{q}', '{k}', '{succeeded}', '{1}', '{1}')")

@@ -43,7 +43,10 @@ async def read_once(market: Market) -> Reading:
 async def test_story_1_a_bandwidth_wall_is_not_retried_for_ten_hours(
     market: Market, livewell_clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody calls for six hours, however often somebody asks; then one probe, and silence again."""
+    """Nobody calls for six hours, however often somebody asks.
+
+    Then one probe, and silence again.
+    """
     # A worker waits for the six hours in pieces of 30 s, on a clock that this test does not move.
     monkeypatch.setattr("livewell.queue.worker.claim_limited._WAIT_SECONDS_MAX", 0.5)
     await market.upstream("concurrency = 1\nbreaker = true")
@@ -68,7 +71,10 @@ async def test_story_1_a_bandwidth_wall_is_not_retried_for_ten_hours(
 
 
 async def test_story_2_one_consumer_meets_the_wall_and_all_know_it(market: Market) -> None:
-    """Ninety-seven watched symbols, readers, and a worker that starts later: one call in all, and no attempt is burnt."""
+    """Ninety-seven watched symbols, readers, and a worker that starts later.
+
+    One call in all, and no attempt is burnt.
+    """
     await market.upstream("concurrency = 1\nbreaker = true")
     await market.simulator.turn(bandwidth_bytes_max=1, bandwidth_bytes_used=2)
     symbols = market.symbols(97)
@@ -86,7 +92,10 @@ async def test_story_2_one_consumer_meets_the_wall_and_all_know_it(market: Marke
 
 
 async def test_story_3_a_plans_wall_is_not_taken_for_an_empty_account(market: Market) -> None:
-    """Both say "upgrade your plan": a symbol outside the plan parks that key, is warned of, and stops nobody else."""
+    """Both say "upgrade your plan".
+
+    A symbol outside the plan parks that key, is warned of, and stops nobody else.
+    """
     await market.upstream("breaker = true")
     await market.simulator.turn(locked_symbols=["TSLA"])
     async with market.working():
@@ -117,7 +126,10 @@ async def test_a_refused_refresh_is_told_in_the_log_with_what_was_seen(market: M
 async def test_story_4_reading_an_old_value_does_not_make_it_fresh(
     market: Market, read_once: Reading, livewell_clock: TestClock
 ) -> None:
-    """Freshness stamped on cache hits: however often it is read, its check time stays, and it goes stale."""
+    """Freshness stamped on cache hits.
+
+    However often it is read, its check time stays, and it goes stale.
+    """
     for _ in range(5):
         livewell_clock.advance(20)
         again = await market.app.get("quote", "AAPL")
@@ -158,7 +170,10 @@ async def test_story_7_a_good_answer_with_an_old_price_is_not_fresh(market: Mark
 
 
 async def test_story_9_viewers_who_are_gone_cost_nothing(market: Market, livewell_clock: TestClock) -> None:
-    """Nobody said goodbye and nobody has swept: five minutes after the last sign of life no call is made."""
+    """Nobody said goodbye and nobody has swept.
+
+    Five minutes after the last sign of life no call is made.
+    """
     await market.apply(quote(ttl="1s"))
     session = "5d6c1f0a-0000-4000-8000-000000000002"
     await market.rows("SELECT livewell.open_session(%s, NULL)", session)
@@ -179,7 +194,10 @@ async def test_story_9_viewers_who_are_gone_cost_nothing(market: Market, livewel
 
 
 async def test_story_8_a_crowd_does_not_storm_a_failing_upstream(market: Market) -> None:
-    """Thundering herd after failure: a hundred waiters of a failing key, twice, are one call; the answer is cached as what it is, a failure."""
+    """Thundering herd after failure: a hundred waiters of a failing key, twice, are one call.
+
+    The answer is cached as what it is, a failure.
+    """
     await market.simulator.turn(faults={"error_500": 1.0})
     async with market.working():
         for _ in range(2):
@@ -192,7 +210,10 @@ async def test_story_8_a_crowd_does_not_storm_a_failing_upstream(market: Market)
 
 
 async def test_story_12_a_refused_source_is_never_replaced_by_another(market: Market) -> None:
-    """Silent provider swap: after a 403 there is no value, and the reading says why; only the named upstream was ever called."""
+    """Silent provider swap: after a 403 there is no value, and the reading says why.
+
+    Only the named upstream was ever called.
+    """
     await market.simulator.turn(exclusive_paths=["/stable/quote"])
     async with market.working():
         reading = await market.app.get("quote", "AAPL", wait="20s")

@@ -1,6 +1,10 @@
-"""What a hostile upstream cannot do: every faulty answer leaves the stored value and its age as they were, has its own reason, and the next good answer is stored.
+"""What a hostile upstream cannot do.
 
-F-D1, F-D2, F-D3, F-D9, F-D10, F-D11, F-D12, F-D13, F-D14, F-D17 for the whole way from the wire to the table; the simulator's own log is the oracle.
+Every faulty answer leaves the stored value and its age as they were, has its own reason, and the
+next good answer is stored.
+
+F-D1, F-D2, F-D3, F-D9, F-D10, F-D11, F-D12, F-D13, F-D14, F-D17 for the whole way from the wire to
+the table; the simulator's own log is the oracle.
 """
 
 from __future__ import annotations
@@ -45,14 +49,20 @@ REASONS = {
 
 @pytest.fixture
 async def prepared(market: Market) -> Market:
-    """Retries come at once, so that the next good answer does; and no breaker, for ten failures in a row of tests would open it."""
+    """Retries come at once, so that the next good answer does.
+
+    And no breaker, for ten failures in a row of tests would open it.
+    """
     await market.upstream("breaker = false")
     await market.rows("UPDATE livewell.queue SET backoff_base_seconds = 0.05, backoff_cap_seconds = 0.05")
     return market
 
 
 async def test_no_faulty_answer_is_ever_stored(prepared: Market) -> None:
-    """Old value kept with its old age, a typed reason each, a counted row each; and no key is frozen by it."""
+    """Old value kept with its old age, a typed reason each, a counted row each.
+
+    And no key is frozen by it.
+    """
     market = prepared
     symbols = market.symbols(len(REASONS))
     async with market.working():
@@ -171,7 +181,10 @@ async def test_a_refused_account_stops_the_calls(prepared: Market, fault: str) -
 async def test_a_wall_before_one_credential_holds_up_nothing_that_another_can_fetch(
     prepared: Market, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A 429 that asks for hours of silence: the limiter keeps that credential silent, and the jobs go on with the other one."""
+    """A 429 that asks for hours of silence.
+
+    The limiter keeps that credential silent, and the jobs go on with the other one.
+    """
     market, other = prepared, "FMP_TEST_KEY_2"
     monkeypatch.setenv(other, "another-key-of-the-simulator")
     await market.apply(market.upstream_file().replace(f'["{CREDENTIAL}"]', f'["{CREDENTIAL}", "{other}"]'))

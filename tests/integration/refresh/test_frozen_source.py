@@ -1,4 +1,7 @@
-"""An upstream that answers 200 while its source stands still: what is checked is not therefore fresh (R30)."""
+"""An upstream that answers 200 while its source stands still.
+
+What is checked is not therefore fresh (R30).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,11 @@ from tests.support.market import Market, quote
 
 
 async def test_a_frozen_source_turns_lagging_and_never_green_again(market: Market) -> None:
-    """One of two symbols stands still: it is lagging as soon as its source is too old, within one time to live, although every call succeeds; the other one stays fresh."""
+    """One of two symbols stands still.
+
+    It is lagging as soon as its source is too old, within one time to live, although every call
+    succeeds; the other one stays fresh.
+    """
     await market.apply(quote(ttl="1s", answer='max_source_age = "3s"'))
     frozen_at = time.time()
     await market.simulator.turn(tick_seconds=1, frozen_at=frozen_at, frozen_symbols=["AAPL"])

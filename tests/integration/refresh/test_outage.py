@@ -1,4 +1,7 @@
-"""Python and the terminal while the database is away: nothing that was read as fresh stays fresh for longer than it is (R22, X1)."""
+"""Python and the terminal while the database is away.
+
+Nothing that was read as fresh stays fresh for longer than it is (R22, X1).
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,9 @@ async def store(dsn: str, settings: Settings, ttl: str) -> None:
 async def test_a_watch_turns_by_itself_and_so_does_a_reading_that_is_kept(
     livewell_dsn: str, livewell_settings: Settings, proxy: ThreadedProxy, through: str
 ) -> None:
-    """app.watch gives the key again, as stale and with its value; Reading.now() says the same without asking anybody.
+    """app.watch gives the key again, as stale and with its value.
+
+    Reading.now() says the same without asking anybody.
 
     Seen failing on 0.5.0: the watch said nothing more within 10 s of the cut.
     """

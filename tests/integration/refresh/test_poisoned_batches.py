@@ -114,7 +114,11 @@ class Clinic:
 
 @pytest.mark.parametrize("kind", [*ROWS, *DOCUMENTS])
 async def test_one_ill_key_is_ill_alone(market: Market, kind: str) -> None:
-    """Twelve watched keys, one ill, three rounds: the honest ones never fail, the ill one has its own reason, and is at most once in a refused call with others."""
+    """Twelve watched keys, one ill, three rounds.
+
+    The honest ones never fail, the ill one has its own reason, and is at most once in a refused
+    call with others.
+    """
     row, reason = (ROWS | DOCUMENTS)[kind]
     clinic = Clinic(row)
     honest_failures: list[tuple[object, ...]] = []

@@ -1,4 +1,7 @@
-"""The hub on a real database: what is stored reaches every follower here, once, latest first, and nothing is missed on the way."""
+"""The hub on a real database.
+
+What is stored reaches every follower here, once, latest first, and nothing is missed on the way.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,10 @@ class Stage:
         self.hub = Hub(database, nudger)
 
     def store(self, key: str, price: float, *, late: float = 0.0) -> None:
-        """A value as a worker stores it; late: its time was read so many seconds before its commit."""
+        """A value as a worker stores it.
+
+        Late: its time was read so many seconds before its commit.
+        """
         self.session.put(key, price, late=late)
 
     async def scanned(self, times: int) -> None:
@@ -109,11 +115,14 @@ class Gate:
         return rows
 
 
-# -- nothing is missed ---------------------------------------------------------------------------------------------------
+# -- nothing is missed ---------------------------------------------------------------------------
 
 
 async def test_the_state_comes_first_and_then_what_changes(stage: Stage) -> None:
-    """Missing for what nobody asked for; a store is seen within the poll interval without any nudge."""
+    """Missing for what nobody asked for.
+
+    A store is seen within the poll interval without any nudge.
+    """
     stage.store("AAPL", 1)
     follower = stage.hub.follow([AAPL, MSFT])
 
@@ -195,7 +204,10 @@ async def test_a_transaction_that_commits_behind_the_cursor_is_seen(stage: Stage
 
 
 async def test_a_hub_that_was_started_without_followers_polls_for_the_first_one(stage: Stage) -> None:
-    """No nudge comes, and nothing is to be read at first: it rested for ever before it was mended."""
+    """No nudge comes, and nothing is to be read at first.
+
+    It rested for ever before it was mended.
+    """
     heard = asyncio.Event()
     stage.hub.hear(lambda _: heard.set())
     stage.hub.start()
@@ -228,7 +240,9 @@ async def test_a_nudge_is_faster_than_the_poll_interval(livewell_settings: Setti
 
 
 async def test_a_verdict_turns_by_time_alone(livewell_settings: Settings) -> None:
-    """Fresh becomes stale at its time; nothing was stored, no nudge came, and neither poll nor comparison was due.
+    """Fresh becomes stale at its time.
+
+    Nothing was stored, no nudge came, and neither poll nor comparison was due.
 
     Broken once: without the heap it ran into its timeout.
     """
@@ -284,17 +298,21 @@ async def test_an_outage_is_survived(stage: Stage) -> None:
     await stage.prices(follower, {"AAPL": None})
     for price in (1, 2):
         stage.session.rows(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid "
+            "<> pg_backend_pid()"
         )
         stage.store("AAPL", price)
         await stage.prices(follower, {"AAPL": price}, seconds=20)
 
 
-# -- once, and the latest ------------------------------------------------------------------------------------------------
+# -- once, and the latest ------------------------------------------------------------------------
 
 
 async def test_a_slow_follower_gets_the_latest_and_no_backlog(stage: Stage) -> None:
-    """Twenty stores while it does not look: one state, the last; a quick one beside it is not held up."""
+    """Twenty stores while it does not look: one state, the last.
+
+    A quick one beside it is not held up.
+    """
     slow, quick = stage.hub.follow([AAPL]), stage.hub.follow([AAPL])
     await stage.prices(slow, {"AAPL": None})
     for price in range(1, 21):
@@ -323,7 +341,10 @@ async def test_a_key_is_read_and_serialised_once_for_all_its_followers(stage: St
 
 
 async def test_at_rest_nothing_is_read(stage: Stage) -> None:
-    """Only the question what changed is asked, at every poll interval; without followers not even that."""
+    """Only the question what changed is asked, at every poll interval.
+
+    Without followers not even that.
+    """
     stage.store("AAPL", 1)
     follower = stage.hub.follow([AAPL])
     await stage.prices(follower, {"AAPL": 1})
@@ -341,7 +362,10 @@ async def test_at_rest_nothing_is_read(stage: Stage) -> None:
 
 
 async def test_keys_come_and_go_with_their_followers(livewell_settings: Settings) -> None:
-    """What nobody follows is not told, what is added later comes with its state; beyond the bound it is left out or refused, and nothing has changed."""
+    """What nobody follows is not told, what is added later comes with its state.
+
+    Beyond the bound it is left out or refused, and nothing has changed.
+    """
     async with staged(livewell_settings, watched_keys_max=2) as stage:
         stage.store("AAPL", 1)
         stage.store("MSFT", 2)
@@ -361,7 +385,10 @@ async def test_keys_come_and_go_with_their_followers(livewell_settings: Settings
 
 
 async def test_the_document_is_exact_and_says_nothing_of_errors(stage: Stage) -> None:
-    """Numbers digit by digit, times in UTC, the closed word and never the text; without the value where it is not wanted."""
+    """Numbers digit by digit, times in UTC, the closed word and never the text.
+
+    Without the value where it is not wanted.
+    """
     stage.store("AAPL", 1)
     stage.session.rows("UPDATE livewell_data.quote SET price = 123456789012345678.000000000000000001")
     stage.session.rows("UPDATE livewell.ledger SET reason = 'timeout', error = 'secret detail'")
@@ -391,7 +418,10 @@ async def test_the_heap_of_turning_verdicts_stays_small(stage: Stage) -> None:
 
 
 async def test_values_beyond_the_bound_are_let_go_and_read_again_for_who_comes(livewell_settings: Settings) -> None:
-    """The hub keeps states of all and values of some: the next follower gets every value all the same, the others hear nothing twice."""
+    """The hub keeps states of all and values of some.
+
+    The next follower gets every value all the same, the others hear nothing twice.
+    """
     async with staged(livewell_settings, watched_bytes_max=40) as stage:
         prices = {f"K{n}": n + 1.0 for n in range(10)}
         for key, price in prices.items():
@@ -414,7 +444,7 @@ async def test_values_beyond_the_bound_are_let_go_and_read_again_for_who_comes(l
         assert stage.hub._known.bytes == 0
 
 
-# -- nothing stays fresh while the database is away (R22) ------------------------------------------------------------------
+# -- nothing stays fresh while the database is away (R22) ----------------------------------------
 
 
 async def test_a_verdict_turns_by_itself_while_the_database_says_nothing(livewell_settings: Settings) -> None:

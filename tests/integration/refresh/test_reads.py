@@ -73,7 +73,11 @@ async def test_a_wait_ends_with_the_truth(market: Market) -> None:
 
 
 async def test_what_cannot_come_is_not_waited_for(market: Market) -> None:
-    """X5: the upstream asked for silence: the answer says so and until when, at once, and nothing is queued. Seen failing on 0.5.0: it was still waiting after 60 s."""
+    """X5: the upstream asked for silence.
+
+    The answer says so and until when, at once, and nothing is queued. Seen failing on 0.5.0: it was
+    still waiting after 60 s.
+    """
     await market.scalar(SILENCE)
     async with asyncio.timeout(60):
         reading = await market.app.get("quote", "AAPL", wait="290s")
@@ -112,7 +116,10 @@ async def test_a_watch_gives_the_state_first_and_then_what_changes(market: Marke
 
 
 async def test_what_is_stored_while_a_watch_begins_is_not_missed(market: Market) -> None:
-    """Twenty watches of one key begin while it is being stored again and again: each comes to the last version."""
+    """Twenty watches of one key begin while it is being stored again and again.
+
+    Each comes to the last version.
+    """
     await market.apply(quote(ttl="1s"))
     await market.simulator.turn(tick_seconds=1)
     async with market.working():
@@ -153,7 +160,7 @@ async def test_a_worker_of_one_pool_leaves_the_others_alone(market: Market) -> N
         assert (await market.app.get("quote", "AAPL", wait="1s")).verdict == "missing"
 
 
-# -- one call for many keys, conditional calls ---------------------------------------------------------------------------
+# -- one call for many keys, conditional calls ---------------------------------------------------
 
 
 async def test_keys_of_a_batch_type_are_one_call(market: Market) -> None:
@@ -219,7 +226,10 @@ async def test_a_restarted_worker_asks_whether_what_is_stored_has_changed(market
 
 
 async def test_a_condition_about_something_else_is_asked_again_without_it(market: Market) -> None:
-    """304, but what is stored is not what the job asked about: nothing is confirmed, and the whole value comes (X3)."""
+    """304, but what is stored is not what the job asked about.
+
+    Nothing is confirmed, and the whole value comes (X3).
+    """
     await market.simulator.turn(etags=True, tick_seconds=3600)
     async with market.working():
         before = await market.app.get("quote", "AAPL", wait="20s")

@@ -1,8 +1,13 @@
-"""An upstream (or a proxy before it) that sends one answer too many on a kept connection: nothing of it is believed (R14, GU1).
+"""An upstream (or a proxy before it) that sends one answer too many on a kept connection.
 
-The upstream here is raw sockets, and the oracle: every value it gives says of which type and key it is, it never gives one twice, and it never answers 304, [] or 404 of its own. In 0.5.0 the HTTP client
-gave such an answer to the next question (ADR 0011): there, and here with one pool for all questions put back, twice-held_back fails. 304-held_back
-and empty-held_back fail when, besides, an answer without proof is believed (Call.alone always true). The same at_once passed with all that put back, and twice-at_once on 0.5.0: what comes together with an answer was never taken for another.
+Nothing of it is believed (R14, GU1).
+
+The upstream here is raw sockets, and the oracle: every value it gives says of which type and key it
+is, it never gives one twice, and it never answers 304, [] or 404 of its own. In 0.5.0 the HTTP
+client gave such an answer to the next question (ADR 0011): there, and here with one pool for all
+questions put back, twice-held_back fails. 304-held_back and empty-held_back fail when, besides, an
+answer without proof is believed (Call.alone always true). The same at_once passed with all that put
+back, and twice-at_once on 0.5.0: what comes together with an answer was never taken for another.
 """
 
 from __future__ import annotations
@@ -72,7 +77,10 @@ EXTRA = {
 
 
 class OutOfStep:
-    """After its first answer on a connection it owes one answer more: what it sends next is never what was asked next."""
+    """After its first answer on a connection it owes one answer more.
+
+    What it sends next is never what was asked next.
+    """
 
     def __init__(self, extra: str, *, at_once: bool) -> None:
         self._extra = extra
@@ -110,7 +118,10 @@ class OutOfStep:
 @pytest.mark.parametrize("at_once", [False, True], ids=["held_back", "at_once"])
 @pytest.mark.parametrize("extra", ["twice", *EXTRA])
 async def test_nothing_of_a_second_answer_is_believed(market: Market, extra: str, at_once: bool) -> None:
-    """Three types of eight keys, read six times over by three slots: 0 wrong values, 0 false "not modified", 0 false "missing", 0 failures told to a key."""
+    """Three types of eight keys, read six times over by three slots.
+
+    0 wrong values, 0 false "not modified", 0 false "missing", 0 failures told to a key.
+    """
     wrong: list[str] = []
     async with HostileServer(OutOfStep(extra, at_once=at_once).serve) as server:
         await market.apply(UPSTREAM.format(url=server.url), *TYPES.values())

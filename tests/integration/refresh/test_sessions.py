@@ -140,7 +140,9 @@ async def test_a_session_that_is_closed_elsewhere_ends(server: Server) -> None:
 
 
 async def test_a_change_while_it_is_opened_is_not_missed(livewell_settings: Settings) -> None:
-    """It commits while the answer is on its way, and no poll comes for a long time: the touch is enough.
+    """It commits while the answer is on its way, and no poll comes for a long time.
+
+    The touch is enough.
 
     Broken once: with the session made known only after it was read, the touch was dropped.
     """
@@ -193,7 +195,10 @@ async def test_a_crowd_that_comes_at_once_is_a_few_queries(server: Server, monke
 
 
 async def test_at_rest_all_sessions_cost_one_query_each_poll_interval(server: Server) -> None:
-    """However long a busy machine takes for the second: what counts is queries for each interval that passed."""
+    """However long a busy machine takes for the second.
+
+    What counts is queries for each interval that passed.
+    """
     viewings = [await server.sessions.open(server.opened("AAPL"), "ann") for _ in range(20)]
     before, begun = server.sessions.queries, time.monotonic()
     await asyncio.sleep(0.65)  # two poll intervals: they are what is measured

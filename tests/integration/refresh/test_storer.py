@@ -1,4 +1,7 @@
-"""The storer: many results in one transaction; the bad one fails alone; conflicts and unknown outcomes cost nothing."""
+"""The storer: many results in one transaction; the bad one fails alone.
+
+Conflicts and unknown outcomes cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,10 @@ async def test_what_comes_while_a_flush_is_under_way_shares_the_next(session: St
 
 
 async def test_the_bad_one_fails_alone(session: StoreSession, storer: Storer) -> None:
-    """The table refuses one value of ten (class 23): nine are stored, the tenth is a failure that says so, and its job is tried again."""
+    """The table refuses one value of ten (class 23).
+
+    Nine are stored, the tenth is a failure that says so, and its job is tried again.
+    """
     held = claims(session, 10)
     answers = await asyncio.gather(
         *(
@@ -130,7 +136,10 @@ async def test_a_conflict_is_sent_again_and_is_no_attempt(
 async def test_a_result_that_waited_out_an_outage_has_aged(
     session: StoreSession, storer: Storer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is as old as its call, not as its last try; seen to fail (a value shown fresh that was not) when the age was taken once."""
+    """It is as old as its call, not as its last try.
+
+    Seen to fail (a value shown fresh that was not) when the age was taken once.
+    """
     held = claims(session, 1)
     real, clock = storer._link.call, [1000.0]
 

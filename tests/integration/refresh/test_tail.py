@@ -37,7 +37,11 @@ async def wire_bytes(market: Market) -> int:
 
 
 async def test_the_second_time_only_the_tail_is_asked_for(market: Market) -> None:
-    """The first call has no `from`; the second asks for two windows, costs a tenth of the bytes, changes nothing, and the whole history stays."""
+    """The first call has no `from`.
+
+    The second asks for two windows, costs a tenth of the bytes, changes nothing, and the whole
+    history stays.
+    """
     await apply_history(market)
     async with market.working():
         await refreshed(market)
@@ -56,7 +60,11 @@ async def test_the_second_time_only_the_tail_is_asked_for(market: Market) -> Non
 
 
 async def test_a_history_that_was_rewritten_is_fetched_whole(market: Market) -> None:
-    """A split changes every price ever: the settled days of the tail are not what they were, so everything is asked for, and everything is right again."""
+    """A split changes every price ever.
+
+    The settled days of the tail are not what they were, so everything is asked for, and everything
+    is right again.
+    """
     await apply_history(market)
     async with market.working():
         await refreshed(market)

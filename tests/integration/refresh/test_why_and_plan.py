@@ -1,4 +1,7 @@
-"""Why and plan beside a real worker and the simulated upstream: the answer changes as the key's life does (X4, X8)."""
+"""Why and plan beside a real worker and the simulated upstream.
+
+The answer changes as the key's life does (X4, X8).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The app of worker processes in the scheduler's tests and faults: `livewell worker tests.integration.schedule.scheduled_app:app`.
+"""The app of worker processes in the scheduler's tests and faults.
+
+`livewell worker tests.integration.schedule.scheduled_app:app`.
 
 LIVEWELL_TEST_LOG        where runs append `start|end SLOT PID AT`: the slot in microseconds since 1970, the monotonic clock in seconds
 LIVEWELL_TEST_EVERY      the interval of `tick` (50 ms), which catches up with all its slots

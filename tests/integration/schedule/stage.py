@@ -1,4 +1,7 @@
-"""What the scheduler's tests share: an open database, schedulers that run until the test ends, and waiting for what the database shows."""
+"""What the scheduler's tests share.
+
+An open database, schedulers that run until the test ends, and waiting for what the database shows.
+"""
 
 from __future__ import annotations
 

@@ -104,7 +104,10 @@ def test_a_run_that_was_killed_is_crashed_and_the_next_one_happens(field: Field)
 
 
 def test_a_frozen_holder_is_replaced_and_its_old_term_writes_nothing(field: Field) -> None:
-    """SIGSTOP in the middle of a run, longer than the lease: the other goes on with the next slot; thawed, the first can end nothing (F-A9)."""
+    """SIGSTOP in the middle of a run, longer than the lease: the other goes on with the next slot.
+
+    Thawed, the first can end nothing (F-A9).
+    """
     field.hold.touch()
     with field.worker() as first:
         field.until(lambda: field.lines("start"))
@@ -126,7 +129,10 @@ def test_a_frozen_holder_is_replaced_and_its_old_term_writes_nothing(field: Fiel
 async def test_a_watchdog_sees_the_scheduler_stop_and_start_again(
     field: Field, livewell_dsn: str, server_logins: dict[str, tuple[str, str]], livewell_settings: Any
 ) -> None:
-    """200, then 503 with the names within the stated time, then 200; `livewell schedules list` exits with 1 meanwhile (R24)."""
+    """200, then 503 with the names within the stated time, then 200.
+
+    `livewell schedules list` exits with 1 meanwhile (R24).
+    """
     clock = TestClock(livewell_dsn)
     async with in_process(livewell_dsn, server_logins, livewell_settings) as web:
 

@@ -1,4 +1,7 @@
-"""The scheduler in this process: handlers of every kind, timeouts, pauses, asking, outages, and a stop that hands over (S1–S5)."""
+"""The scheduler in this process.
+
+Handlers of every kind, timeouts, pauses, asking, outages, and a stop that hands over (S1–S5).
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,11 @@ async def test_a_handler_that_never_returns_has_failed_after_its_timeout(
 async def test_a_plain_handler_that_never_returns_holds_up_no_other_and_never_overlaps_itself(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its thread cannot be stopped: while it goes on, its next runs fail with that reason, and other plain handlers run (R21). Once it has ended it runs again."""
+    """Its thread cannot be stopped.
+
+    While it goes on, its next runs fail with that reason, and other plain handlers run (R21). Once
+    it has ended it runs again.
+    """
     monkeypatch.setattr("livewell.schedule.run._CANCEL_SECONDS", 0.05)
     app, release, entered = Livewell(Settings()), threading.Event(), list[int]()
 
@@ -252,7 +259,10 @@ async def test_a_schedule_that_is_gone_from_the_code_is_kept_and_never_run(
 
 
 async def test_a_stop_gives_handlers_their_grace_and_releases_the_lease(stage: Stage) -> None:
-    """One ends in time and has succeeded; one does not, has failed, and may be run by the next at once."""
+    """One ends in time and has succeeded.
+
+    One does not, has failed, and may be run by the next at once.
+    """
     app, done = Livewell(Settings()), asyncio.Event()
 
     @app.schedule(every="10ms")
@@ -278,7 +288,10 @@ async def test_a_stop_gives_handlers_their_grace_and_releases_the_lease(stage: S
 async def test_an_outage_longer_than_the_lease_stops_the_handler_and_passes(
     livewell_settings: Settings, livewell_dsn: str, stage: Stage
 ) -> None:
-    """The handler is cancelled before anybody else may begin; the run is crashed; the next slot runs; a warning says what happened."""
+    """The handler is cancelled before anybody else may begin; the run is crashed.
+
+    The next slot runs; a warning says what happened.
+    """
     parts = conninfo_to_dict(livewell_dsn)
     app, begun, cancelled = Livewell(Settings()), asyncio.Event(), asyncio.Event()
 

@@ -18,7 +18,10 @@ from tests.support.web_types import STORED, apply_types
 
 @pytest.fixture(scope="session")
 def market_recycler(livewell_server: str, livewell_template: str) -> Iterator[Recycler]:
-    """Databases that have the types of the market already: to apply them takes longer than most tests here."""
+    """Databases that have the types of the market already.
+
+    To apply them takes longer than most tests here.
+    """
     name = f"livewell_test_market_{secrets.token_hex(6)}"
     dsn = scratch.clone(livewell_server, livewell_template, name)
     asyncio.run(apply_types(dsn, Settings(database_url=SecretStr(dsn))))

@@ -1,4 +1,7 @@
-"""Reading through over HTTP: what there is with its verdict, what is demanded, and what strangers may not."""
+"""Reading through over HTTP.
+
+What there is with its verdict, what is demanded, and what strangers may not.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,22 @@ async def test_a_fresh_value_comes_with_its_provenance(market: Web) -> None:
     assert body["stale_at"] > body["checked_at"]
     assert 0 < body["fresh_for_seconds"] <= 60
     assert body["age_seconds"] >= 0
-    assert set(body) == {"type", "key", "verdict", "source_at", "fetched_at", "checked_at", "stale_at", "fresh_for_seconds", "age_seconds", "version", "status_version", "reason", "value", "demand"}  # fmt: skip
+    assert set(body) == {
+        "type",
+        "key",
+        "verdict",
+        "source_at",
+        "fetched_at",
+        "checked_at",
+        "stale_at",
+        "fresh_for_seconds",
+        "age_seconds",
+        "version",
+        "status_version",
+        "reason",
+        "value",
+        "demand",
+    }
 
 
 async def test_a_key_that_nobody_knew_is_missing_and_asked_for(market: Web) -> None:
@@ -63,7 +81,11 @@ async def test_a_refresh_is_accepted_whatever_the_age(market: Web) -> None:
 
 
 async def test_what_cannot_be_fetched_now_is_throttled(market: Web) -> None:
-    """X5, R11: nothing stored: 503 with Retry-After; a stored value is given with its true verdict, the reason and the time; nothing is queued, and nobody waits for what cannot come."""
+    """X5, R11: nothing stored: 503 with Retry-After.
+
+    A stored value is given with its true verdict, the reason and the time; nothing is queued, and
+    nobody waits for what cannot come.
+    """
     market.rows(
         "UPDATE livewell.limiter_credential SET quiet_until = livewell.now() + interval '10 minutes' RETURNING 1"
     )
@@ -97,12 +119,30 @@ async def test_waiting_ends_when_the_value_comes(market: Web) -> None:
     assert (await waiting).json()["value"]["price"] == 240
 
 
-NOWHERE = ["nothing/AAPL", "quote/lower", "quote/" + "X" * 300, "quote/A%00", "qu%00ote/A", "Quote/A", "quote/..%2f..%2fetc", "quote/%0d%0aX", "quote/<b>", "secret_quote/AAPL", "secret_quote/lower", "%2e%2e/x", "quote/'", "quote/ключ"]  # fmt: skip
+NOWHERE = [
+    "nothing/AAPL",
+    "quote/lower",
+    "quote/" + "X" * 300,
+    "quote/A%00",
+    "qu%00ote/A",
+    "Quote/A",
+    "quote/..%2f..%2fetc",
+    "quote/%0d%0aX",
+    "quote/<b>",
+    "secret_quote/AAPL",
+    "secret_quote/lower",
+    "%2e%2e/x",
+    "quote/'",
+    "quote/ключ",
+]
 
 
 @pytest.mark.parametrize("path", NOWHERE)
 async def test_what_cannot_be_read_is_one_answer(market: Web, path: str) -> None:
-    """An unknown type, a key the type cannot have, a type without the right to it: byte for byte the same, and nothing is written."""
+    """An unknown type, a key the type cannot have, a type without the right to it.
+
+    Byte for byte the same, and nothing is written.
+    """
     client = market.as_key(types=["quote"])
     answer = await client.get(f"/v1/data/{path}")
     random = await client.get("/v1/data/nosuchtype/ZZZZ")
@@ -160,7 +200,10 @@ class TestFewWaits:
         return server_settings.model_copy(update={"requests_max": 2})
 
     async def test_waiting_cannot_fill_the_server(self, market: Web) -> None:
-        """Half of the room at most: who is one too many gets what there is; beyond the room it is 503."""
+        """Half of the room at most: who is one too many gets what there is.
+
+        Beyond the room it is 503.
+        """
         client = market.as_key()
         waiting = asyncio.create_task(client.get("/v1/data/quote/AAPL", params={"max_age": "0s", "wait": "20s"}))
         await until_one_waits(market)

@@ -85,7 +85,11 @@ async def test_the_command_line_prints_every_digit(wire: Web, livewell_settings:
 
 
 def test_an_answers_number_reaches_the_column_digit_by_digit() -> None:
-    """38 digits, zeros at the end, and a tenth; equal numbers are still one content, so a source that writes 231.4 today and 231.40 tomorrow has changed nothing."""
+    """38 digits, zeros at the end, and a tenth.
+
+    Equal numbers are still one content, so a source that writes 231.4 today and 231.40 tomorrow has
+    changed nothing.
+    """
 
     definition = read_file(quote().encode(), "quote.toml")
     assert isinstance(definition, TypeDefinition)
@@ -104,7 +108,11 @@ def test_an_answers_number_reaches_the_column_digit_by_digit() -> None:
 
 
 def test_only_the_type_says_which_numbers_are_money() -> None:
-    """JSON has one kind of number: numeric is Decimal, double and what is inside a jsonb column are as JSON has them; a column that is not known here loses nothing."""
+    """JSON has one kind of number.
+
+    Numeric is Decimal, double and what is inside a jsonb column are as JSON has them; a column that
+    is not known here loses nothing.
+    """
     columns = {"price": "numeric", "ratio": "double", "more": "jsonb", "n": "bigint", "none": "numeric"}
     text = '{"price": 5, "ratio": 0.1, "more": {"a": [0.10]}, "n": 7, "none": null, "new": 0.10}'
 

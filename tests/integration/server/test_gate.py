@@ -1,6 +1,10 @@
-"""What a connection may cost before anybody knows who asks: head, body, answer, number (H2 to H5, M1, L1, L2, L6, X10).
+"""What a connection may cost before anybody knows who asks.
 
-Each of these was seen on 0.5.0 and 0.6.0 as attack.md tells: dripped bodies and clients that do not read held all places, chunks of one byte held the event loop, silent connections held all descriptors.
+Head, body, answer, number (H2 to H5, M1, L1, L2, L6, X10).
+
+Each of these was seen on 0.5.0 and 0.6.0 as attack.md tells: dripped bodies and clients that do not
+read held all places, chunks of one byte held the event loop, silent connections held all
+descriptors.
 """
 
 from __future__ import annotations
@@ -181,7 +185,10 @@ async def test_chunked_bodies_are_refused_before_they_are_parsed(wire: Web) -> N
 
 
 async def test_a_refused_body_ends_the_connection(wire: Web) -> None:
-    """H5: 413 is read by its client although it goes on sending; then the connection ends, and no second request is answered on it."""
+    """H5: 413 is read by its client although it goes on sending.
+
+    Then the connection ends, and no second request is answered on it.
+    """
     async with raw(wire) as client:
         client.send(LOGIN + b"Content-Length: 100000000\r\n\r\n" + b"x" * 100_000)
 
@@ -418,7 +425,10 @@ def test_a_trusted_proxy_has_no_share() -> None:
 
 
 def test_a_newcomer_gets_the_place_of_whoever_does_nothing() -> None:
-    """M1: when all are taken, the address with the most gives one that is idle; what works is left alone."""
+    """M1: when all are taken, the address with the most gives one that is idle.
+
+    What works is left alone.
+    """
     here, _ = gate()
     busy = [Peer(idle=False) for _ in range(4)]
     silent = [Peer() for _ in range(4)]
@@ -463,7 +473,10 @@ def test_people_behind_one_address_are_not_the_first_to_give_way() -> None:
 
 
 def test_idle_strangers_give_way_before_idle_users() -> None:
-    """X10: with nobody unknown, the address with the most idle anonymous connections gives one; users' stay."""
+    """X10: with nobody unknown, the address with the most idle anonymous connections gives one.
+
+    Users' stay.
+    """
     here, _ = gate(most=8, share=4)
     strangers, users = [Peer() for _ in range(4)], [Peer() for _ in range(4)]
     for peer, address, standing in [
@@ -513,7 +526,10 @@ def test_a_share_is_less_than_the_whole() -> None:
 async def test_large_bodies_of_many_clients_leave_connections_to_the_others(
     livewell_dsn: str, server_logins: dict[str, tuple[str, str]], server_settings: Settings
 ) -> None:
-    """X10: a thousand keys take the database a tenth of a second; strangers of eight addresses had every connection of the server, and others waited for 3 s."""
+    """X10: a thousand keys take the database a tenth of a second.
+
+    Strangers of eight addresses had every connection of the server, and others waited for 3 s.
+    """
     settings = server_settings.model_copy(update={"requests_max": 100, "pool_size_max": 4})
     async with listening(livewell_dsn, server_logins, settings) as web:
         viewers = [await Viewer.come(web) for _ in range(6)]

@@ -16,7 +16,7 @@ from tests.support.http import BASE, Web
 HERE = {"Host": "127.0.0.1:8484"}
 
 
-# -- host -------------------------------------------------------------------------------------------------------------
+# -- host ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ async def test_health_is_answered_under_any_name(web: Web) -> None:
     assert (await web.client_with({"Host": "10.0.0.7:8484"}).get("/healthz")).status_code == 200
 
 
-# -- origins ----------------------------------------------------------------------------------------------------------
+# -- origins -------------------------------------------------------------------------------------
 
 PREFLIGHT = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "authorization,content-type"}
 
@@ -158,7 +158,7 @@ async def test_problems_carry_the_origin_too(web: Web) -> None:
     assert answer.headers["access-control-allow-origin"] == "https://shop.example.com"
 
 
-# -- size -------------------------------------------------------------------------------------------------------------
+# -- size ----------------------------------------------------------------------------------------
 
 
 async def test_a_large_body_is_refused_by_what_it_says_and_by_what_it_is(web: Web) -> None:
@@ -209,7 +209,7 @@ async def test_a_wrong_body_is_a_400_that_names_the_field(web: Web, body: bytes)
     assert "pydantic" not in answer.text
 
 
-# -- login of a browser ------------------------------------------------------------------------------------------------
+# -- login of a browser --------------------------------------------------------------------------
 
 
 async def logged_in(web: Web) -> str:
@@ -303,7 +303,10 @@ async def test_a_cookie_changes_nothing_from_another_site(web: Web, headers: dic
 
 
 async def test_a_login_can_end_itself_and_nothing_else_can(web: Web) -> None:
-    """Afterwards the cookie is worth nothing; a key is told how to be revoked; another site logs nobody out."""
+    """Afterwards the cookie is worth nothing; a key is told how to be revoked.
+
+    Another site logs nobody out.
+    """
     cookie, other = await logged_in(web), await logged_in(web)
     page = web.client_with({"Cookie": cookie, "Origin": BASE})
 
@@ -358,7 +361,7 @@ async def test_without_a_database_it_is_busy(web: Web) -> None:
     assert (await web.client.get("/healthz")).status_code == 200
 
 
-# -- how often ---------------------------------------------------------------------------------------------------------
+# -- how often -----------------------------------------------------------------------------------
 
 
 def test_a_bucket_is_full_at_first_and_fills_with_time() -> None:
@@ -409,7 +412,10 @@ class TestLimited:
         assert (await quiet.post("/v1/sessions")).status_code == 201
 
     async def test_who_asks_too_often_takes_nobodys_place(self, web: Web) -> None:
-        """How often comes before room: with every place taken the loud client still hears 429, a quiet one 503 (F-F9)."""
+        """How often comes before room.
+
+        With every place taken the loud client still hears 429, a quiet one 503 (F-F9).
+        """
         loud, quiet = web.as_key(), web.as_key()
         for _ in range(3):
             last = await loud.post("/v1/sessions")
@@ -424,7 +430,10 @@ class TestLimited:
         assert (await quiet.post("/v1/sessions")).status_code == 201
 
     async def test_a_large_body_costs_more_than_a_small_one_and_is_refused_unread(self, web: Web) -> None:
-        """One more for every kilobyte, up to a full bucket: it passes once, and then only after as long as that takes to fill (F-F9)."""
+        """One more for every kilobyte, up to a full bucket.
+
+        It passes once, and then only after as long as that takes to fill (F-F9).
+        """
         client = web.as_key()
         web.state.buckets = ClientRates({"session": 1, "read": 1, "other": 1})
         large = b'{"subscriptions": [' + b" " * 2000
@@ -441,7 +450,10 @@ class TestLimited:
         assert 1 <= int(second.headers["retry-after"]) <= 3
 
     async def test_one_whose_requests_wait_holds_up_nobody_else(self, web: Web) -> None:
-        """Twenty requests of one client wait for a lock, the pool has six connections: another client is answered meanwhile (F-F9)."""
+        """Twenty requests of one client wait for a lock, the pool has six connections.
+
+        Another client is answered meanwhile (F-F9).
+        """
         web.state.buckets = ClientRates({"session": 1000, "read": 1000, "other": 1000})
         stuck, other = web.as_key(), web.as_key()
         session = (await stuck.post("/v1/sessions")).json()["session"]

@@ -23,7 +23,10 @@ FUZZ = (
 
 
 async def test_nothing_thrown_at_the_api_breaks_it(wire: Web) -> None:
-    """schemathesis, as an operator: no 5xx, no status, content type or body that the document does not have."""
+    """schemathesis, as an operator.
+
+    No 5xx, no status, content type or body that the document does not have.
+    """
     await apply_types(wire.dsn, wire.state.settings)
     wire.rows(STORED)
     key = wire.key("view", "subscribe", "operate")

@@ -1,4 +1,7 @@
-"""S6, R23: the state and the metrics over HTTP; they agree, also after a restart, and the dashboard asks for what there is."""
+"""S6, R23: the state and the metrics over HTTP.
+
+They agree, also after a restart, and the dashboard asks for what there is.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +100,8 @@ async def test_gauges_and_state_agree_after_a_restart(
         )
         session.rows("SELECT livewell.observe_alerts('sky', 'P1', '10 minutes', '{roof}', '{it falls}')")
         session.rows(
-            "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 minute', false, false)"
+            "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 "
+            "minute', false, false)"
         )
     before = await scraped(web)
     async with in_process(web.dsn, server_logins, server_settings) as restarted:

@@ -19,7 +19,10 @@ from tests.support.store_sql import StoreSession
 
 @pytest.fixture
 def proxy(livewell_dsn: str) -> Iterator[ThreadedProxy]:
-    """Between the server and the database; in a thread of its own, so that a busy loop here does not slow it."""
+    """Between the server and the database.
+
+    In a thread of its own, so that a busy loop here does not slow it.
+    """
     parts = conninfo_to_dict(livewell_dsn)
     with ThreadedProxy(str(parts["host"]), int(str(parts["port"]))) as running:
         yield running
@@ -62,9 +65,12 @@ async def test_a_stream_hears_that_the_database_is_away_and_that_its_values_are_
     server_logins: Logins,
     server_settings: Settings,
 ) -> None:
-    """R22, X1: away, then stale when the time to live is over, then back and what is true; /readyz says so meanwhile. half-open: nothing is refused and nothing answered.
+    """R22, X1: away, then stale when the time to live is over, then back and what is true.
 
-    Seen failing with the hub's own turning of verdicts taken out: after "away" no reading came; and with _say_presence silent: "away" never came.
+    /readyz says so meanwhile. half-open: nothing is refused and nothing answered.
+
+    Seen failing with the hub's own turning of verdicts taken out: after "away" no reading came; and
+    with _say_presence silent: "away" never came.
     """
     async with behind(proxy, livewell_dsn, server_logins, server_settings) as web:
         put(store, "AAPL", 1)

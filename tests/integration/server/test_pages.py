@@ -96,7 +96,10 @@ async def test_the_module_may_be_loaded_by_any_page_and_nothing_else_may(web: We
     ],
 )
 async def test_nothing_else_is_served(web: Web, address: str) -> None:
-    """Files come from a list that was read at the start: no path is ever put together from an address."""
+    """Files come from a list that was read at the start.
+
+    No path is ever put together from an address.
+    """
     answer = await web.client.get(address.format(shelf().fingerprint))
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "application/problem+json"
@@ -121,7 +124,10 @@ async def test_nothing_here_is_a_page_for_people_and_a_document_for_programs(web
 
 
 async def test_the_way_in_names_a_folder_only_to_whoever_is_here(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the embedded Postgres the command names its folder; behind a proxy, or on another database, it is the command alone."""
+    """On the embedded Postgres the command names its folder.
+
+    Behind a proxy, or on another database, it is the command alone.
+    """
     monkeypatch.setattr(web.state, "settings", Settings(database_url=None, data_dir=Path("/srv/live well")))
     here = (await web.client.get("/login/how")).json()
     assert here["command"] == "LIVEWELL_DATA_DIR='/srv/live well' livewell keys login"

@@ -9,7 +9,10 @@ from tests.support.listed_rows import FILL
 
 
 async def turned(client: Any, path: str) -> list[Any]:
-    """The whole list, one row at a time; at most 60 pages, so that a cursor that stands still is seen."""
+    """The whole list, one row at a time.
+
+    At most 60 pages, so that a cursor that stands still is seen.
+    """
     found: list[Any] = []
     after: dict[str, str] = {}
     for _ in range(60):

@@ -1,6 +1,10 @@
-"""Every route × every kind of caller: who comes in, who is told which scope is missing, and what a key that is bound to types is told of others (X10, M2).
+"""Every route × every kind of caller.
 
-The routes come from the OpenAPI document, the scopes from the one table below; a route that is not in the table fails.
+Who comes in, who is told which scope is missing, and what a key that is bound to types is told of
+others (X10, M2).
+
+The routes come from the OpenAPI document, the scopes from the one table below; a route that is not
+in the table fails.
 """
 
 from __future__ import annotations
@@ -201,7 +205,10 @@ async def test_every_route_is_in_the_table_and_no_other(stage: Web) -> None:
 
 
 async def test_every_caller_gets_in_where_its_scopes_say_and_nowhere_else(stage: Web) -> None:
-    """401 for whoever is not known, 403 for who lacks a scope, whatever the body; no 5xx for anybody."""
+    """401 for whoever is not known, 403 for who lacks a scope, whatever the body.
+
+    No 5xx for anybody.
+    """
     wrong = []
     for name, knocks in callers(stage).items():
         for route, asks in ROUTES.items():

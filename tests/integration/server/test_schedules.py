@@ -69,7 +69,10 @@ async def test_only_operators_see_them(clocks: Web, path: str) -> None:
 
 
 async def test_a_watchdog_is_told_names_and_nothing_else(clocks: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """200 while the scheduler turns, 503 with names when it has stopped; without login, by any name of the server."""
+    """200 while the scheduler turns, 503 with names when it has stopped.
+
+    Without login, by any name of the server.
+    """
     monkeypatch.setattr("livewell.server.late_schedules._FRESH_SECONDS", 0.0)
     client = clocks.client_with({"Host": "watchdog.example.com"})
     clocks.rows("SELECT * FROM livewell.tick_schedules('{nightly,hourly}', 'me')")

@@ -1,4 +1,7 @@
-"""`livewell serve`, `livewell up` and `livewell keys` as people meet them; servers are real processes."""
+"""`livewell serve`, `livewell up` and `livewell keys` as people meet them.
+
+Servers are real processes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""X10, H6: one client that takes all it can get leaves the others undisturbed: keys of the hub, streams, and reads that wait."""
+"""X10, H6: one client that takes all it can get leaves the others undisturbed.
+
+Keys of the hub, streams, and reads that wait.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ async def come(web: Web, *keys: str, key: str | None = None, public: bool = Fals
     return viewer, await viewer.stream()
 
 
-# -- keys of the hub -----------------------------------------------------------------------------------------------------
+# -- keys of the hub -----------------------------------------------------------------------------
 
 
 async def test_a_client_that_fills_its_share_of_the_hub_disturbs_nobody(small: Web, store: StoreSession) -> None:
@@ -159,7 +162,7 @@ async def test_a_read_beyond_the_share_answers_at_once(small: Web, store: StoreS
     stream.close()
 
 
-# -- streams -------------------------------------------------------------------------------------------------------------
+# -- streams -------------------------------------------------------------------------------------
 
 
 def stranger(address: str) -> Caller:
@@ -221,7 +224,10 @@ async def test_streams_of_many_addresses_leave_places(
 async def test_addresses_of_one_network_are_one_client(
     livewell_dsn: str, server_logins: Logins, server_settings: Settings
 ) -> None:
-    """L6: of IPv6 the /64 counts, which one customer has whole. Seen failing on 0.6.0: 20 streams."""
+    """L6: of IPv6 the /64 counts, which one customer has whole. Seen failing on 0.6.0.
+
+    20 streams.
+    """
     async with served(livewell_dsn, server_logins, server_settings, user_streams_max=1) as web:
         taken = [fill(web, f"2001:db8::{n}", 20) for n in (1, 2)]
 
@@ -229,7 +235,7 @@ async def test_addresses_of_one_network_are_one_client(
         assert fill(web, "2001:db8:0:1::1", 20) == 10
 
 
-# -- reads that wait -----------------------------------------------------------------------------------------------------
+# -- reads that wait -----------------------------------------------------------------------------
 
 
 def test_waits_of_many_clients_leave_some() -> None:

@@ -93,13 +93,20 @@ async def test_no_address_is_stored(market: Web) -> None:
     await client.post("/v1/sessions")
     await client.get("/v1/data/quote/MADEUP")
 
-    stored = market.rows("SELECT s::text FROM livewell.viewer_session s UNION ALL SELECT v::text FROM livewell.viewer v UNION ALL SELECT b::text FROM livewell.cold_budget b")  # fmt: skip
+    stored = market.rows(
+        "SELECT s::text FROM livewell.viewer_session s UNION ALL SELECT v::text FROM "
+        "livewell.viewer v UNION ALL SELECT b::text FROM livewell.cold_budget b"
+    )
     assert stored
     assert not any("127.0.0.1" in text for (text,) in stored)
 
 
 async def test_what_nobody_wants_is_pruned(market: Web) -> None:
-    """Seen failing on 0.5.0 for want of prune_refresh: nothing deleted from ledger, refresh_count or viewer. Keys that are watched, demanded, overridden or have a value stay."""
+    """Seen failing on 0.5.0 for want of prune_refresh.
+
+    Nothing deleted from ledger, refresh_count or viewer. Keys that are watched, demanded,
+    overridden or have a value stay.
+    """
     old = "now() - interval '2 days'"
     market.rows(
         f"""

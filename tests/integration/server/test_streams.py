@@ -93,7 +93,7 @@ async def priced(stream: EventStream, key: str, price: float) -> dict[str, Any]:
             return found
 
 
-# -- what comes ----------------------------------------------------------------------------------------------------------
+# -- what comes ----------------------------------------------------------------------------------
 
 
 async def test_a_stream_gives_everything_then_ready_then_changes(web: Web, store: StoreSession) -> None:
@@ -105,7 +105,8 @@ async def test_a_stream_gives_everything_then_ready_then_changes(web: Web, store
     async with await viewer.stream() as stream:
         snapshot = await stream.until("ready")
         store.rows(
-            "UPDATE livewell.ledger SET status_version = status_version + 1, status_at = livewell.now() WHERE key = 'AAPL'"
+            "UPDATE livewell.ledger SET status_version = status_version + 1, status_at = livewell.now() WHERE "
+            "key = 'AAPL'"
         )
         verified = (await stream.next("reading"))[1]
         put(store, "AAPL", 2)
@@ -187,7 +188,7 @@ async def test_last_event_id_means_nothing(web: Web, store: StoreSession) -> Non
             assert [name for name, _ in await stream.until("ready")] == ["reading", "ready"]
 
 
-# -- how it ends ---------------------------------------------------------------------------------------------------------
+# -- how it ends ---------------------------------------------------------------------------------
 
 
 async def test_a_newer_stream_takes_the_place_of_the_older(web: Web, store: StoreSession) -> None:
@@ -302,7 +303,7 @@ async def test_who_takes_nothing_is_dropped_and_the_others_are_not_held_up(
         silent.close()
 
 
-# -- who may -------------------------------------------------------------------------------------------------------------
+# -- who may -------------------------------------------------------------------------------------
 
 
 async def test_no_session_is_the_same_as_anothers(web: Web, store: StoreSession) -> None:
@@ -333,7 +334,10 @@ async def test_a_stream_needs_both_scopes(web: Web, store: StoreSession) -> None
 async def test_how_full_the_server_is_is_a_metric(
     livewell_dsn: str, server_logins: Logins, server_settings: Settings, store: StoreSession
 ) -> None:
-    """R23, X10: connections, streams and keys, each beside its bound; a key that does not fit is counted."""
+    """R23, X10: connections, streams and keys, each beside its bound.
+
+    A key that does not fit is counted.
+    """
     bounds = {"connections_max": 50, "streams_max": 7, "watched_keys_max": 2}
     before = measures.CAPPED.values.get((), 0)
     async with served(livewell_dsn, server_logins, server_settings, **bounds) as web:
@@ -354,7 +358,10 @@ async def test_how_full_the_server_is_is_a_metric(
 async def test_streams_are_bounded_per_user_and_per_process(
     livewell_dsn: str, server_logins: Logins, server_settings: Settings, store: StoreSession
 ) -> None:
-    """429 for one's own, 503 for all; a stream that replaces another is not one more; who leaves makes room."""
+    """429 for one's own, 503 for all; a stream that replaces another is not one more.
+
+    Who leaves makes room.
+    """
     async with served(livewell_dsn, server_logins, server_settings, user_streams_max=2, streams_max=3) as web:
         first = await Viewer.come(web)
         second, third = await Viewer.come(web, key=first.key), await Viewer.come(web, key=first.key)
@@ -380,7 +387,10 @@ async def test_streams_are_bounded_per_user_and_per_process(
 async def test_at_the_bound_nobody_learns_whether_somebody_else_is_there(
     livewell_dsn: str, server_logins: Logins, server_settings: Settings
 ) -> None:
-    """A session of somebody else that is streamed, one that is not, and none at all: the same answer. Failed when any stream of that name passed the bound."""
+    """A session of somebody else that is streamed, one that is not, and none at all.
+
+    The same answer. Failed when any stream of that name passed the bound.
+    """
     async with served(livewell_dsn, server_logins, server_settings, user_streams_max=1) as web:
         mine, streamed, silent = await Viewer.come(web), await Viewer.come(web), await Viewer.come(web)
         async with await mine.stream(), await streamed.stream():
@@ -419,7 +429,7 @@ async def test_bad_subscriptions_are_refused(web: Web, store: StoreSession) -> N
     }  # fmt: skip
 
 
-# -- jobs ----------------------------------------------------------------------------------------------------------------
+# -- jobs ----------------------------------------------------------------------------------------
 
 
 async def test_a_job_is_followed_to_its_end(web: Web, store: StoreSession) -> None:

@@ -31,7 +31,8 @@ async def test_asking_why_asks_for_nothing(market: Web) -> None:
 async def test_an_operator_is_told_more(market: Web) -> None:
     """What the upstream said, and the job; a viewer gets the word of the closed list."""
     market.rows(
-        "UPDATE livewell.ledger SET checked_at = now() - interval '1 hour', failing_since = now(), failures = 1, reason = 'schema', error = 'price is text', retry_at = now() + interval '1 minute'"
+        "UPDATE livewell.ledger SET checked_at = now() - interval '1 hour', failing_since = now(), failures = "
+        "1, reason = 'schema', error = 'price is text', retry_at = now() + interval '1 minute'"
     )
     viewer = (await market.as_key("view").get("/v1/data/quote/AAPL/why")).json()
     operator = (await market.as_key("view", "operate").get("/v1/data/quote/AAPL/why")).json()

@@ -1,4 +1,8 @@
-"""observe_alerts and lasting: an alert fires once, cools, and is armed again only when its condition has been gone for long enough (R23)."""
+"""observe_alerts and lasting.
+
+An alert fires once, cools, and is armed again only when its condition has been gone for long enough
+(R23).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,10 @@ def test_a_secret_in_a_subject_is_neither_stored_nor_told(alerts: AlertSession) 
     for password in ("CANARY", "ANOTHER"):
         alerts.observe(f"https://u:{password}@host/")
 
-    assert alerts.rows("SELECT subject FROM livewell.alert UNION ALL SELECT subject FROM livewell.alert_firing") == [("https://u:***@host/",)] * 2  # fmt: skip
+    assert (
+        alerts.rows("SELECT subject FROM livewell.alert UNION ALL SELECT subject FROM livewell.alert_firing")
+        == [("https://u:***@host/",)] * 2
+    )
     assert alerts.firings() == 1
 
 

@@ -1,4 +1,7 @@
-"""A server of its own for the tests of the migrator: they make and drop roles, which belong to the whole server."""
+"""A server of its own for the tests of the migrator.
+
+They make and drop roles, which belong to the whole server.
+"""
 
 from collections.abc import Iterator
 

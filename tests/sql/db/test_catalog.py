@@ -21,25 +21,32 @@ Connection = psycopg.Connection[Any]
 # The short list of DESIGN §3.10: name → reason.
 DEFINER_ALLOWED = {
     "warn": "livewell_api has no table rights, and nobody shall write a warning that was not redacted and bounded",
-    "record_act": "whoever may act writes a line of the audit, redacted and bounded, and can neither change nor delete one",
-    "prune_audit": "nobody but the owner deletes lines of the audit; its inputs are two bounded numbers, and no line of the last ninety days goes",
-    "raise_fences": "setval needs a right that would let a worker turn the numbers back; it has no input and does nothing twice",
-    "ensure_history_days": "workers insert history but do not own it; making a day's partition needs the owner; its only input is a bounded number",
+    "record_act": "whoever may act writes a line of the audit, redacted and bounded, and can neither change nor "
+    "delete one",
+    "prune_audit": "nobody but the owner deletes lines of the audit; its inputs are two bounded numbers, and no "
+    "line of the last ninety days goes",
+    "raise_fences": "setval needs a right that would let a worker turn the numbers back; it has no input and "
+    "does nothing twice",
+    "ensure_history_days": "workers insert history but do not own it; making a day's partition needs the owner; "
+    "its only input is a bounded number",
     "open_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",
     "heartbeat_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",
     "close_session": "livewell_api has no table rights; it acts only on sessions of the user it is given",
     "subscribe": "livewell_api has no table rights; it acts only on sessions of the user it is given",
     "unsubscribe": "livewell_api has no table rights; it acts only on sessions of the user it is given",
     "count_viewers": "operators and readers may know how many look at a key, and not who; it answers a number",
-    "watched_keys": "operators and readers may know how many look at which key, and not who; it answers keys and numbers",
+    "watched_keys": "operators and readers may know how many look at which key, and not who; it answers keys "
+    "and numbers",
     "read_through": "livewell_api has no table rights; it reads one key, and of a user it touches the budget alone",
     "read_key": "livewell_api has no table rights; it reads one key, and of a user it touches the budget alone",
-    "change_type": "nobody but the owner writes the registry by hand; an operator changes these two things, within their bounds",
+    "change_type": "nobody but the owner writes the registry by hand; an operator changes these two things, "
+    "within their bounds",
     "find_key": "livewell_api has no table rights; it acts only on the key it is given",
     "find_api_key": "livewell_api has no table rights; it acts only on the key it is given",
     "touch_key": "livewell_api has no table rights; it acts only on the key it is given",
     "end_login": "livewell_api has no table rights; it can end nothing but the one login it is given",
-    "redeem_link": "livewell_api has no table rights; it uses up the link it is given, and makes a login with no more than its scopes",
+    "redeem_link": "livewell_api has no table rights; it uses up the link it is given, and makes a login with "
+    "no more than its scopes",
     "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
 }
 HOT_TABLES = ["job", "worker", "stat", "warning", "ledger", "viewer", "viewer_session", "session_share", "singleton"]
@@ -50,7 +57,10 @@ ROLES = "('livewell_owner'), ('livewell_api'), ('livewell_operate'), ('livewell_
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`offenders` gives one text per object that breaks it; `breaker` makes one that contains `named`."""
+    """`offenders` gives one text per object that breaks it.
+
+    `breaker` makes one that contains `named`.
+    """
 
     name: str
     offenders: str
@@ -73,12 +83,14 @@ RULES = [
     ),
     Rule(
         "every function has a comment",
-        f"SELECT proname FROM pg_proc WHERE pronamespace = {OURS} AND coalesce(obj_description(oid, 'pg_proc'), '') = ''",
+        f"SELECT proname FROM pg_proc WHERE pronamespace = {OURS} AND coalesce(obj_description(oid, 'pg_proc'), "
+        "'') = ''",
         BAD_FUNCTION.format(""),
     ),
     Rule(
         "every function runs with its caller's rights, but for the short list",
-        f"SELECT proname FROM pg_proc WHERE pronamespace = {OURS} AND prosecdef AND proname <> ALL (%(definer_allowed)s)",
+        f"SELECT proname FROM pg_proc WHERE pronamespace = {OURS} AND prosecdef AND proname <> ALL "
+        "(%(definer_allowed)s)",
         BAD_FUNCTION.format("SECURITY DEFINER"),
     ),
     Rule(
@@ -124,12 +136,14 @@ RULES = [
     ),
     Rule(
         "PUBLIC has no right on any table, sequence or view",
-        f"SELECT DISTINCT relname FROM pg_class, aclexplode(relacl) AS acl WHERE relnamespace = {OURS} AND acl.grantee = 0",
+        f"SELECT DISTINCT relname FROM pg_class, aclexplode(relacl) AS acl WHERE relnamespace = {OURS} AND "
+        "acl.grantee = 0",
         "CREATE TABLE livewell.bad (); GRANT SELECT ON livewell.bad TO PUBLIC",
     ),
     Rule(
         "PUBLIC has no right on any column",
-        f"SELECT DISTINCT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid, aclexplode(attacl) AS acl "
+        "SELECT DISTINCT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid, "
+        "aclexplode(attacl) AS acl "
         f"WHERE relnamespace = {OURS} AND acl.grantee = 0",
         "CREATE TABLE livewell.bad (x int); GRANT SELECT (x) ON livewell.bad TO PUBLIC",
     ),
@@ -141,24 +155,30 @@ RULES = [
     ),
     Rule(
         "functions made by livewell_owner are not executable by PUBLIC, even if their file forgets the REVOKE",
-        "SELECT 'no default privilege' WHERE NOT EXISTS (SELECT FROM pg_default_acl WHERE defaclrole = 'livewell_owner'::regrole "
-        "AND defaclnamespace = 0 AND defaclobjtype = 'f' AND NOT EXISTS (SELECT FROM aclexplode(defaclacl) AS acl WHERE acl.grantee = 0))",
+        "SELECT 'no default privilege' WHERE NOT EXISTS (SELECT FROM pg_default_acl WHERE defaclrole = "
+        "'livewell_owner'::regrole "
+        "AND defaclnamespace = 0 AND defaclobjtype = 'f' AND NOT EXISTS (SELECT FROM aclexplode(defaclacl) AS "
+        "acl WHERE acl.grantee = 0))",
         "ALTER DEFAULT PRIVILEGES FOR ROLE livewell_owner GRANT EXECUTE ON FUNCTIONS TO PUBLIC",
         "no default privilege",
     ),
     Rule(
         "livewell_api has no table rights",
         f"SELECT relname FROM pg_class WHERE relnamespace = {OURS} AND relkind IN ('r', 'p', 'v', 'm') "
-        "AND (has_table_privilege('livewell_api', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') "
+        "AND (has_table_privilege('livewell_api', oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, "
+        "TRIGGER') "
         "OR has_any_column_privilege('livewell_api', oid, 'SELECT, INSERT, UPDATE, REFERENCES'))",
         "CREATE TABLE livewell.bad (x int); GRANT SELECT (x) ON livewell.bad TO livewell_api",
     ),
     Rule(
         "every table with rows of users has row security, forced, and holds the owner's functions to one user",
-        "SELECT DISTINCT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = 'user_id' AND NOT attisdropped "
-        f"WHERE relnamespace = {OURS} AND relkind IN ('r', 'p') AND NOT (relrowsecurity AND relforcerowsecurity AND EXISTS ("
+        "SELECT DISTINCT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = "
+        "'user_id' AND NOT attisdropped "
+        f"WHERE relnamespace = {OURS} AND relkind IN ('r', 'p') AND NOT (relrowsecurity AND relforcerowsecurity "
+        "AND EXISTS ("
         "SELECT FROM pg_policy WHERE polrelid = pg_class.oid AND polroles = ARRAY['livewell_owner'::regrole::oid] "
-        "AND pg_get_expr(polqual, polrelid) = $$(user_id = NULLIF(current_setting('livewell.user_id'::text, true), ''::text))$$))",
+        "AND pg_get_expr(polqual, polrelid) = $$(user_id = NULLIF(current_setting('livewell.user_id'::text, "
+        "true), ''::text))$$))",
         "CREATE TABLE livewell.bad (user_id text)",
     ),
     Rule(
@@ -169,20 +189,25 @@ RULES = [
     ),
     Rule(
         "operators and readers see neither ids of sessions nor who watches what",  # L4
-        "SELECT role || ' ' || relname || '.' || attname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped, "
-        f"unnest(ARRAY['livewell_operate', 'livewell_readonly']) AS role WHERE relnamespace = {OURS} AND relname IN ('viewer', 'viewer_session', 'subscription', 'session_share') "
-        "AND has_column_privilege(role, pg_class.oid, attname, 'SELECT') AND relname || '.' || attname NOT IN ('viewer_session.user_id', 'viewer_session.seen_at', 'subscription.data_type')",
+        "SELECT role || ' ' || relname || '.' || attname FROM pg_class JOIN pg_attribute ON attrelid = "
+        "pg_class.oid AND attnum > 0 AND NOT attisdropped, "
+        f"unnest(ARRAY['livewell_operate', 'livewell_readonly']) AS role WHERE relnamespace = {OURS} AND "
+        "relname IN ('viewer', 'viewer_session', 'subscription', 'session_share') "
+        "AND has_column_privilege(role, pg_class.oid, attname, 'SELECT') AND relname || '.' || attname NOT IN "
+        "('viewer_session.user_id', 'viewer_session.seen_at', 'subscription.data_type')",
         "GRANT SELECT ON livewell.subscription TO livewell_readonly",
         "livewell_readonly subscription.key",
     ),
     Rule(
         "every view reads with its caller's rights",
-        f"SELECT relname FROM pg_class WHERE relnamespace = {OURS} AND relkind = 'v' AND NOT coalesce(reloptions, '{{}}') @> ARRAY['security_invoker=true']",
+        f"SELECT relname FROM pg_class WHERE relnamespace = {OURS} AND relkind = 'v' AND NOT "
+        f"coalesce(reloptions, '{{}}') @> ARRAY['security_invoker=true']",
         "CREATE VIEW livewell.bad AS SELECT 1 AS x",
     ),
     Rule(
         "every hot table has its fillfactor and its own autovacuum settings",
-        f"SELECT relname || ' lacks ' || wanted FROM pg_class CROSS JOIN unnest(ARRAY['fillfactor', 'autovacuum_vacuum_scale_factor']) AS wanted "
+        "SELECT relname || ' lacks ' || wanted FROM pg_class CROSS JOIN unnest(ARRAY['fillfactor', "
+        "'autovacuum_vacuum_scale_factor']) AS wanted "
         f"WHERE relnamespace = {OURS} AND relkind = 'r' AND relname = ANY (%(hot_tables)s) "
         "AND NOT EXISTS (SELECT FROM unnest(reloptions) AS option WHERE option LIKE wanted || '=%%')",
         "ALTER TABLE livewell.warning RESET (fillfactor)",
@@ -192,14 +217,17 @@ RULES = [
         "every role has its timeouts",
         f"SELECT role.name || ' lacks ' || wanted FROM (VALUES {ROLES}) AS role (name) "
         "CROSS JOIN unnest(ARRAY['statement_timeout', 'idle_in_transaction_session_timeout']) AS wanted "
-        "WHERE NOT EXISTS (SELECT FROM pg_db_role_setting JOIN pg_roles ON pg_roles.oid = setrole CROSS JOIN unnest(setconfig) AS setting "
-        "WHERE rolname = role.name AND setdatabase = 0 AND setting LIKE wanted || '=%%' AND split_part(setting, '=', 2) !~ '^0+[a-z]*$')",
+        "WHERE NOT EXISTS (SELECT FROM pg_db_role_setting JOIN pg_roles ON pg_roles.oid = setrole CROSS JOIN "
+        "unnest(setconfig) AS setting "
+        "WHERE rolname = role.name AND setdatabase = 0 AND setting LIKE wanted || '=%%' AND split_part(setting, "
+        "'=', 2) !~ '^0+[a-z]*$')",
         "ALTER ROLE livewell_hub SET statement_timeout = 0",
         "livewell_hub lacks statement_timeout",
     ),
     Rule(
         "every table and view has a comment",
-        f"SELECT relname FROM pg_class WHERE relnamespace = {OURS} AND relkind IN ('r', 'p', 'v', 'm') AND NOT relispartition "
+        f"SELECT relname FROM pg_class WHERE relnamespace = {OURS} AND relkind IN ('r', 'p', 'v', 'm') AND NOT "
+        "relispartition "
         "AND coalesce(obj_description(oid, 'pg_class'), '') = ''",
         "CREATE TABLE livewell.bad ()",
     ),
@@ -215,7 +243,10 @@ def dsn(admin_dsn: str) -> Iterator[str]:
 
 @pytest.fixture
 def db(dsn: str) -> Iterator[Connection]:
-    """A connection whose transaction is rolled back: what breaks a rule in one test is gone in the next."""
+    """A connection whose transaction is rolled back.
+
+    What breaks a rule in one test is gone in the next.
+    """
     with psycopg.connect(dsn) as connection:
         yield connection
         connection.rollback()

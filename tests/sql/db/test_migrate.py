@@ -23,7 +23,10 @@ DOUBLE = "CREATE OR REPLACE FUNCTION livewell.double(p_n integer) RETURNS intege
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """Give a bundle of db and a package `queue` with the given files; a second call adds to the first."""
+    """Give a bundle of db and a package `queue` with the given files.
+
+    A second call adds to the first.
+    """
     shutil.copytree(Path(livewell.__file__).parent / "db" / "sql", tmp_path / "db" / "sql")
 
     def make(files: dict[str, str | None] | None = None, *, version: str = "1.0.0") -> Bundle:
@@ -146,7 +149,10 @@ def test_a_server_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
 
 
 def test_an_upgrade_runs_what_is_new(fresh_dsn: str, make: Make) -> None:
-    """A new numbered file, and the functions and grants of its package; other packages are left alone, rows stay."""
+    """A new numbered file, and the functions and grants of its package.
+
+    Other packages are left alone, rows stay.
+    """
     migrate(fresh_dsn, bundle=make({"001_a.sql": THING, "functions/double.sql": DOUBLE, "grants.sql": "SELECT 1;"}))
     run(fresh_dsn, "INSERT INTO livewell.thing VALUES (1, 'kept')")
     newer = make({"002_b.sql": "ALTER TABLE livewell.thing ADD COLUMN size bigint;"}, version="1.1.0")
@@ -281,7 +287,10 @@ def test_a_worker_starts_in_spite_of_an_index_made_by_hand(fresh_dsn: str) -> No
 
 @pytest.mark.parametrize("role", ["livewell_operate", "livewell_hub", "livewell_worker", "livewell_readonly"])
 def test_the_check_needs_no_more_than_a_workers_rights(fresh_dsn: str, role: str) -> None:
-    """The same answer for a process as for the owner; and the search path of a session does not matter."""
+    """The same answer for a process as for the owner.
+
+    And the search path of a session does not matter.
+    """
     migrate(fresh_dsn)
     as_role = make_conninfo(
         fresh_dsn, options=f"-c role={role} -c search_path=livewell,public -c timezone=Asia/Kathmandu"
@@ -341,7 +350,8 @@ def test_partitions_come_and_go_without_being_drift(fresh_dsn: str, make: Make) 
     """Workers make and drop them every day."""
     bundle = make(
         {
-            "001_a.sql": "CREATE TABLE livewell.log (at date) PARTITION BY RANGE (at); CREATE INDEX log_at ON livewell.log (at);"
+            "001_a.sql": "CREATE TABLE livewell.log (at date) PARTITION BY RANGE (at); CREATE INDEX log_at ON "
+            "livewell.log (at);"
         }
     )
     migrate(fresh_dsn, bundle=bundle)

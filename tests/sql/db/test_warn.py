@@ -126,7 +126,10 @@ def test_even_the_row_for_more_is_bounded(dsn: str, db: Connection) -> None:
 
 
 def test_nobody_waits_for_a_warning(dsn: str, db: Connection) -> None:
-    """An open transaction that warned does not hold up the next with the same warning; the counts add up. (Proven without SKIP LOCKED: 55P03.)"""
+    """An open transaction that warned does not hold up the next with the same warning.
+
+    The counts add up. (Proven without SKIP LOCKED: 55P03.)
+    """
     warn(db, "a", "seen before")
     with psycopg.connect(dsn) as slow, psycopg.connect(dsn) as other:
         for connection in (slow, other):
@@ -201,7 +204,8 @@ def test_a_callers_own_types_are_not_run_with_the_owners_rights(db: Connection) 
     )
     for type_name in ("text", "timestamptz", "bool", "int4", "integer", "boolean"):
         db.execute(
-            f'CREATE DOMAIN pg_temp."{type_name}" AS pg_catalog."{BASE.get(type_name, type_name)}" CHECK (pg_temp.trap(NULL))'
+            f'CREATE DOMAIN pg_temp."{type_name}" AS pg_catalog."{BASE.get(type_name, type_name)}" CHECK '
+            "(pg_temp.trap(NULL))"
         )
     warn(db, "a", "x", "sample")
 

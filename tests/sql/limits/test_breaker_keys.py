@@ -151,7 +151,10 @@ def test_the_probe_is_never_a_failing_key_while_there_is_another(api: QueueSessi
 
 
 def test_keys_that_are_failing_wait_a_moment_for_others(api: QueueSession) -> None:
-    """Then the one that has failed least, and longest ago; its failure keeps no other key from probing."""
+    """Then the one that has failed least, and longest ago.
+
+    Its failure keeps no other key from probing.
+    """
     opened(api)
     api.enqueue(1, lane=0, group_key="A")
     [failed_last] = api.enqueue(1, lane=0, group_key="F")
@@ -203,14 +206,18 @@ def test_what_is_kept_of_failing_keys_is_pruned(api: QueueSession) -> None:
     assert api.column("SELECT key FROM livewell.limiter_failing") == ["OTHER"]
 
 
-# -- silences --------------------------------------------------------------------------------------------------------
+# -- silences ------------------------------------------------------------------------------------
 
 
 def silence(api: QueueSession, seconds: float) -> tuple[Any, ...]:
-    """The upstream asks for silence; since when, what was asked for, and for how long it is believed."""
+    """The upstream asks for silence.
+
+    Since when, what was asked for, and for how long it is believed.
+    """
     api.value("SELECT livewell.observe_limiter('api', '', NULL, NULL, NULL, %s)", seconds)
     return api.rows(
-        "SELECT extract(epoch FROM livewell.now() - quiet_since)::float8, quiet_asked_seconds, extract(epoch FROM quiet_until - livewell.now())::float8 FROM livewell.limiter_credential"
+        "SELECT extract(epoch FROM livewell.now() - quiet_since)::float8, quiet_asked_seconds, extract(epoch "
+        "FROM quiet_until - livewell.now())::float8 FROM livewell.limiter_credential"
     )[0]
 
 

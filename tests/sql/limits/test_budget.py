@@ -12,7 +12,10 @@ from tests.support.queue_sql import LimitedClaim, QueueSession
 
 @pytest.fixture
 def api(queue: QueueSession) -> QueueSession:
-    """A thousand bytes a day, a hundred a call; nothing more from 950 on, and no background from 800."""
+    """A thousand bytes a day, a hundred a call.
+
+    Nothing more from 950 on, and no background from 800.
+    """
     queue.freeze()
     queue.limiter(budget_units=1000, budget_unit="bytes", budget_seconds=86400, estimate_units=100)
     queue.declare(limiter="api", attempts=10)
@@ -44,7 +47,10 @@ def test_the_background_stops_earlier(api: QueueSession) -> None:
 
 
 def test_measured_use_replaces_the_estimate(api: QueueSession) -> None:
-    """Ten bytes instead of a hundred make room, and the next estimate is better: the first measurement jumps, later ones weigh a tenth."""
+    """Ten bytes instead of a hundred make room, and the next estimate is better.
+
+    The first measurement jumps, later ones weigh a tenth.
+    """
     api.enqueue(20, lane=0)
     for one in claim(api):
         api.end(one, used=10)
@@ -81,7 +87,10 @@ def test_a_late_report_books_the_difference_and_only_once(api: QueueSession) -> 
 
 
 def test_a_report_that_comes_before_the_estimate_stands(api: QueueSession) -> None:
-    """The zombie came back as a new worker and was quicker than recovery: what was measured is not replaced by a guess."""
+    """The zombie came back as a new worker and was quicker than recovery.
+
+    What was measured is not replaced by a guess.
+    """
     api.enqueue(1, lane=0)
     dying = api.register()
     [zombie] = api.claim_limited(dying)
@@ -140,7 +149,8 @@ def test_a_daily_budget_resets_at_its_time_in_its_zone(queue: QueueSession) -> N
     queue.declare(limiter="api")
     queue.enqueue(30, lane=0)
     to_reset = queue.value(
-        "SELECT extract(epoch FROM (date_trunc('day', livewell.now() AT TIME ZONE 'America/New_York') + interval '1 day 17:30')"
+        "SELECT extract(epoch FROM (date_trunc('day', livewell.now() AT TIME ZONE 'America/New_York') + "
+        "interval '1 day 17:30')"
         " AT TIME ZONE 'America/New_York' - livewell.now())::float8"
     )
     queue.advance(to_reset - 60)  # a minute before it, tomorrow
@@ -178,7 +188,10 @@ def test_each_credential_has_its_own_budget(queue: QueueSession) -> None:
 
 
 def test_two_claims_of_one_job_in_one_report_are_both_booked(api: QueueSession) -> None:
-    """A worker that lost a job and has it again reports both runs at once: the first is fenced, and its bytes were real."""
+    """A worker that lost a job and has it again reports both runs at once.
+
+    The first is fenced, and its bytes were real.
+    """
     api.enqueue(1, lane=0)
     worker = api.register()
     [first] = api.claim_limited(worker)

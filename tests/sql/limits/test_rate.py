@@ -11,7 +11,10 @@ from tests.support.queue_sql import QueueSession
 
 @pytest.fixture
 def api(queue: QueueSession) -> QueueSession:
-    """Sixty calls a minute, ten at once, a tenth for people; permits last a second; the clock stands."""
+    """Sixty calls a minute, ten at once, a tenth for people; permits last a second.
+
+    The clock stands.
+    """
     queue.freeze()
     queue.limiter(rate_calls=60, rate_seconds=60, burst=10, reserve=0.1, permit_seconds=1)
     queue.declare(limiter="api")
@@ -144,7 +147,10 @@ def test_a_fenced_report_does_not_shorten_what_counts(api: QueueSession) -> None
 
 
 def test_what_is_in_flight_is_asked_for_again_when_it_may_have_been_answered(api: QueueSession) -> None:
-    """All of the limit is in flight: answered now, it is free in a minute, so nobody is told to wait for longer."""
+    """All of the limit is in flight.
+
+    Answered now, it is free in a minute, so nobody is told to wait for longer.
+    """
     api.value("SELECT livewell.observe_limiter('api', '', 5, NULL, NULL, NULL)")
     api.enqueue(20, lane=0)
     worker = api.register()
@@ -223,7 +229,10 @@ def test_a_lower_limit_that_the_upstream_states_is_kept(api: QueueSession) -> No
 
 
 def test_more_permits_for_a_running_job(api: QueueSession) -> None:
-    """job.permit(n): from the same rate; more than can ever go at once is refused, not waited for."""
+    """job.permit(n): from the same rate.
+
+    More than can ever go at once is refused, not waited for.
+    """
     api.enqueue(1, lane=0)
     worker = api.register()
     [claim] = api.claim_limited(worker)
@@ -235,7 +244,10 @@ def test_more_permits_for_a_running_job(api: QueueSession) -> None:
 
 
 def test_a_job_says_that_its_calls_were_answered(api: QueueSession) -> None:
-    """Its first call and nine more: in flight until it says so, then a window; without a word they count until they can no longer arrive."""
+    """Its first call and nine more: in flight until it says so, then a window.
+
+    Without a word they count until they can no longer arrive.
+    """
     api.enqueue(1, lane=0)
     worker = api.register()
     [claim] = api.claim_limited(worker)

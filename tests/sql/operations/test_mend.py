@@ -35,7 +35,10 @@ def open_breaker(session: AlertSession) -> None:
 
 
 def test_a_silence_of_a_day_is_ended_and_calls_go(alerts: AlertSession) -> None:
-    """B4: nothing in 0.5.0 ended it (grep quiet_until: written, never cleared); the due check said "upstream" for a day."""
+    """B4: nothing in 0.5.0 ended it (grep quiet_until: written, never cleared).
+
+    The due check said "upstream" for a day.
+    """
     alerts.rows("SELECT livewell.observe_limiter('api', '', NULL, NULL, NULL, 86400)")
     alerts.ask("AAPL")
     worker = alerts.register(queues=[QUEUE])
@@ -103,7 +106,10 @@ def test_a_breaker_closed_by_hand_lets_all_calls_go_and_forgets(alerts: AlertSes
 
 @pytest.mark.parametrize("function", ["resume_upstream", "probe_breaker", "close_breaker"])
 def test_an_act_waits_for_the_limiters_lock(alerts: AlertSession, queue_dsn: str, function: str) -> None:
-    """Proven by taking the lock out of all three: each was done while somebody who booked calls still held it."""
+    """Proven by taking the lock out of all three.
+
+    Each was done while somebody who booked calls still held it.
+    """
     open_breaker(alerts)
     params = ("api", "ann") if function == "resume_upstream" else ("api", None, "ann")
     done = threading.Event()
@@ -128,7 +134,10 @@ def test_an_act_waits_for_the_limiters_lock(alerts: AlertSession, queue_dsn: str
 
 
 def test_a_singleton_is_taken_from_a_dead_holder_only(alerts: AlertSession) -> None:
-    """Whoever had it can write nothing under it any more; a living holder keeps it, unless forced."""
+    """Whoever had it can write nothing under it any more.
+
+    A living holder keeps it, unless forced.
+    """
     alerts.rows("SELECT livewell.acquire_singleton('schedule.report', 'host:1', NULL, interval '1 hour')")
     worker = alerts.register(name="host:1")
     assert act(alerts, "take_singleton", "schedule.report", False) == "alive"
@@ -180,7 +189,8 @@ def test_the_audit_holds_no_secret_and_is_bounded(alerts: AlertSession) -> None:
     """Old lines go in pages, never younger than ninety days."""
     alerts.rows("DELETE FROM livewell.audit")
     alerts.rows(
-        "SELECT livewell.record_act('key:1', 'x', 'password=hunter2', jsonb_build_object('token', 'hunter2'), repeat('x', 5000))"
+        "SELECT livewell.record_act('key:1', 'x', 'password=hunter2', jsonb_build_object('token', 'hunter2'), "
+        "repeat('x', 5000))"
     )
     assert "hunter2" not in str(alerts.rows("SELECT * FROM livewell.audit"))
     assert alerts.value("SELECT livewell.prune_audit(1, 100)") == 0

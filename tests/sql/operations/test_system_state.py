@@ -146,7 +146,8 @@ def test_a_large_table_is_estimated_and_says_so(refresh: RefreshSession) -> None
     """
     refresh.rows(
         "INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, queue, kind, payload) "
-        "SELECT n, n, now(), now(), CASE WHEN n % 4 = 0 THEN 'delayed' ELSE 'ready' END::livewell.job_state, 5, 'work', 'task', jsonb_build_object('x', repeat('y', 200)) FROM generate_series(1, 60000) AS n"
+        "SELECT n, n, now(), now(), CASE WHEN n % 4 = 0 THEN 'delayed' ELSE 'ready' END::livewell.job_state, 5, "
+        "'work', 'task', jsonb_build_object('x', repeat('y', 200)) FROM generate_series(1, 60000) AS n"
     )
     document = state(refresh)
     assert document["queue"]["how"] == "estimated"
@@ -160,7 +161,10 @@ def test_a_large_table_is_estimated_and_says_so(refresh: RefreshSession) -> None
 
 
 def test_no_hot_table_is_read_as_a_whole(refresh: RefreshSession) -> None:
-    """With a sample at hand, jobs, history, ledger and subscriptions are read by index only; plans of everything that ran inside."""
+    """With a sample at hand, jobs, history, ledger and subscriptions are read by index only.
+
+    Plans of everything that ran inside.
+    """
     state(refresh)
     random_history(refresh, 1, 60)
     hot = {"job", "ledger", "subscription", "viewer_session", "dead_job"}
@@ -175,7 +179,8 @@ def test_a_part_that_fails_is_named_and_the_others_are_there(refresh: RefreshSes
     """One broken function must not blind an operator to the rest."""
     with refresh.connection.transaction(force_rollback=True):
         refresh.rows(
-            "CREATE FUNCTION livewell.state_broken() RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no such luck'; END $$"
+            "CREATE FUNCTION livewell.state_broken() RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION "
+            "'no such luck'; END $$"
         )
         document = state(refresh)
     assert document["broken"] == {"how": "failed", "error": "no such luck", "sqlstate": "P0001"}
@@ -220,7 +225,8 @@ def test_a_budget_tells_when_it_ends(refresh: RefreshSession) -> None:
         "tight", budget_units=1000, budget_unit="calls", budget_seconds=86400 * 30, rate_calls=10, rate_seconds=60
     )
     refresh.rows(
-        "INSERT INTO livewell.limiter_usage (limiter, credential, since, units, calls) VALUES ('tight', '', livewell.now() - interval '1 hour', 475, 475)"
+        "INSERT INTO livewell.limiter_usage (limiter, credential, since, units, calls) VALUES ('tight', '', "
+        "livewell.now() - interval '1 hour', 475, 475)"
     )
     [tight] = [one for one in state(refresh)["limits"]["limiters"] if one["name"] == "tight"]
     assert (tight["used"], tight["budget_left_seconds"], tight["breaker"]) == (475, 86400, "closed")
@@ -260,7 +266,8 @@ def test_what_stands_still_is_said_in_few_words(refresh: RefreshSession) -> None
 def test_schedules_say_whether_they_are_late_and_how_they_ended(refresh: RefreshSession) -> None:
     """Also on the screen, under what is stuck."""
     refresh.rows(
-        "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 minute', false, false)"
+        "SELECT livewell.declare_schedule('report', 'interval', NULL, NULL, '5 minutes', NULL, 'once', '1 "
+        "minute', false, false)"
     )
     refresh.rows("SELECT livewell.record_pulse('schedule.loop', 'test', '1 hour', 1, 0)")
     document = state(refresh)

@@ -58,7 +58,10 @@ def test_an_empty_batch_is_followed_as_soon_as_it_is_sealed(queue: QueueSession)
 
 
 def test_all_ways_to_end_are_counted(queue: QueueSession) -> None:
-    """Success, dead letter, cancelled while waiting, cancelled while running; a retry is not an end."""
+    """Success, dead letter, cancelled while waiting, cancelled while running.
+
+    A retry is not an end.
+    """
     batch_id, follow_id = batch(queue)
     jobs = queue.enqueue(5, batch_id=batch_id)
     seal(queue, batch_id)

@@ -259,7 +259,8 @@ def test_a_slow_look_is_told_to_whoever_asks(queue: QueueSession) -> None:
     with queue.connection.transaction(force_rollback=True):
         queue.rows("CREATE SEQUENCE livewell_test.reading")
         queue.rows(
-            "CREATE OR REPLACE FUNCTION livewell.now() RETURNS timestamptz LANGUAGE sql VOLATILE SET search_path = '' AS "
+            "CREATE OR REPLACE FUNCTION livewell.now() RETURNS timestamptz LANGUAGE sql VOLATILE SET "
+            "search_path = '' AS "
             "$$ SELECT '2030-01-01Z'::timestamptz + nextval('livewell_test.reading') * interval '30 ms' $$"
         )
         told = queue.rows("SELECT * FROM livewell.claim_jobs(%s, '{work}', 1, false, '{}', '{}')", worker)

@@ -187,7 +187,10 @@ def test_lane_0_goes_first(queue: QueueSession) -> None:
 
 
 def test_a_lost_job_that_may_not_run_now_keeps_nobody_waiting(queue: QueueSession) -> None:
-    """The background is at its stop; an empty worker passes over its lost job and takes what people wait for."""
+    """The background is at its stop.
+
+    An empty worker passes over its lost job and takes what people wait for.
+    """
     queue.limiter(budget_units=10, budget_unit="calls", budget_seconds=86400, budget_stop=1, budget_background_stop=0.1)
     queue.declare(limiter="api")
     queue.enqueue(2, lane=1)

@@ -1,4 +1,7 @@
-"""list_dead, edit_dead, redrive_dead and prune_queue: dead letters can be seen, mended, sent again, and are kept for thirty days."""
+"""list_dead, edit_dead, redrive_dead and prune_queue.
+
+Dead letters can be seen, mended, sent again, and are kept for thirty days.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +143,8 @@ def test_letters_are_kept_thirty_days_at_least(queue: QueueSession, days: int, k
 def test_statistics_are_pruned_in_pages(queue: QueueSession) -> None:
     """Older than the days given, a bounded number per call."""
     queue.rows(
-        "INSERT INTO livewell.stat SELECT livewell.now() - n * interval '1 day', 'work', 'task', 'ok', 1, 1 FROM generate_series(0, 9) AS n"
+        "INSERT INTO livewell.stat SELECT livewell.now() - n * interval '1 day', 'work', 'task', 'ok', 1, 1 "
+        "FROM generate_series(0, 9) AS n"
     )
 
     assert [queue.value("SELECT livewell.prune_queue(30, 5, 3)") for _ in range(3)] == [3, 2, 0]

@@ -1,4 +1,7 @@
-"""enqueue_jobs and reserve_job_ids: what a new job looks like, and what is answered for one that is not new."""
+"""enqueue_jobs and reserve_job_ids.
+
+What a new job looks like, and what is answered for one that is not new.
+"""
 
 from __future__ import annotations
 
@@ -235,9 +238,18 @@ def test_reserved_blocks_do_not_overlap(queue: QueueSession, other: QueueSession
 @pytest.mark.parametrize(
     "function",
     [
-        "SELECT livewell.enqueue_one('work', %(kind)s, %(id)s, %(payload)s::jsonb, %(lane)s, %(priority)s, %(attempts)s)",
-        "SELECT livewell.enqueue_plain('work', %(kind)s, ARRAY[%(id)s]::bigint[], ('[' || %(payload)s || ']')::jsonb, %(lane)s, %(priority)s, NULL, NULL, %(attempts)s, false)",
-        "SELECT livewell.enqueue_plain('work', %(kind)s, ARRAY[%(id)s]::bigint[], ('[' || %(payload)s || ']')::jsonb, %(lane)s, %(priority)s, NULL, NULL, %(attempts)s, true)",
+        (
+            "SELECT livewell.enqueue_one('work', %(kind)s, %(id)s, %(payload)s::jsonb, %(lane)s, %(priority)s, "
+            "%(attempts)s)"
+        ),
+        (
+            "SELECT livewell.enqueue_plain('work', %(kind)s, ARRAY[%(id)s]::bigint[], ('[' || %(payload)s || "
+            "']')::jsonb, %(lane)s, %(priority)s, NULL, NULL, %(attempts)s, false)"
+        ),
+        (
+            "SELECT livewell.enqueue_plain('work', %(kind)s, ARRAY[%(id)s]::bigint[], ('[' || %(payload)s || "
+            "']')::jsonb, %(lane)s, %(priority)s, NULL, NULL, %(attempts)s, true)"
+        ),
     ],
     ids=["one", "plain", "again"],
 )

@@ -1,4 +1,7 @@
-"""finish_jobs and exchange_jobs: many ends in one call, and the typed answer for what is no longer ours."""
+"""finish_jobs and exchange_jobs.
+
+Many ends in one call, and the typed answer for what is no longer ours.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ensure_history_days and drop_history_day: there is always a partition for today, and old ones go."""
+"""ensure_history_days and drop_history_day.
+
+There is always a partition for today, and old ones go.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,8 @@ def test_a_partition_takes_the_jobs_of_its_day_and_has_the_index(livewell_dsn: s
         midnight = queue.value("SELECT date_trunc('day', livewell.now(), 'UTC') + interval '1 day'")
         for moment in (midnight, midnight + timedelta(days=1, microseconds=-1)):
             queue.rows(
-                "INSERT INTO livewell.job_history (id, fence, created_at, finished_at, attempt, outcome, queue, kind) VALUES (1, 1, %s, %s, 1, 'succeeded', 'q', 'k')",
+                "INSERT INTO livewell.job_history (id, fence, created_at, finished_at, attempt, outcome, queue, "
+                "kind) VALUES (1, 1, %s, %s, 1, 'succeeded', 'q', 'k')",
                 moment,
                 moment,
             )

@@ -1,6 +1,9 @@
-"""F-B17: every hot function uses its named index, whatever the statistics say: of an empty table, fresh, or stale by a factor of twenty.
+"""F-B17: every hot function uses its named index, whatever the statistics say.
 
-Each call is made seven times, because plpgsql changes to a generic plan after five. Read from auto_explain, as EXPLAIN does not look into functions.
+Of an empty table, fresh, or stale by a factor of twenty.
+
+Each call is made seven times, because plpgsql changes to a generic plan after five. Read from
+auto_explain, as EXPLAIN does not look into functions.
 """
 
 from __future__ import annotations
@@ -105,7 +108,8 @@ def claim(filled: Filled) -> list[Plan]:
 
 def claim_suspect(filled: Filled) -> list[Plan]:
     filled.session.rows(
-        "UPDATE livewell.job SET lost = 1 WHERE id = (SELECT max(id) FROM livewell.job WHERE state = 'ready' AND lost = 0)"
+        "UPDATE livewell.job SET lost = 1 WHERE id = (SELECT max(id) FROM livewell.job WHERE state = 'ready' "
+        "AND lost = 0)"
     )
     return filled.recorder.plans("SELECT * FROM livewell.claim_jobs(%s, '{work}', %s, true)", filled.worker, BATCH)
 
@@ -162,7 +166,8 @@ def recover(filled: Filled) -> list[Plan]:
 
 def promote(filled: Filled) -> list[Plan]:
     filled.session.rows(
-        "UPDATE livewell.job SET run_at = livewell.now() WHERE id IN (SELECT id FROM livewell.job WHERE state = 'delayed' LIMIT 5)"
+        "UPDATE livewell.job SET run_at = livewell.now() WHERE id IN (SELECT id FROM livewell.job WHERE state = "
+        "'delayed' LIMIT 5)"
     )
     return filled.recorder.plans("SELECT livewell.promote_jobs(5000)")
 

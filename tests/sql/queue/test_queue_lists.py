@@ -1,4 +1,7 @@
-"""declare_queue, pause_queue, list_queues, list_jobs and show_job: policy, and what people look at."""
+"""declare_queue, pause_queue, list_queues, list_jobs and show_job.
+
+Policy, and what people look at.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,10 @@ def test_pausing_twice_keeps_the_first_time_and_an_unknown_queue_is_told(queue: 
 
 
 def test_the_list_of_queues_counts_by_state(queue: QueueSession) -> None:
-    """Ready, delayed, held, running, dead; the age of the oldest; what is overdue; who serves it; how fast."""
+    """Ready, delayed, held, running, dead; the age of the oldest; what is overdue; who serves it.
+
+    How fast.
+    """
     queue.freeze()
     queue.declare("empty")
     worker = queue.register()

@@ -1,4 +1,7 @@
-"""renew_worker, register_worker, release_worker, report_progress and list_workers: the life of a lease."""
+"""renew_worker, register_worker, release_worker, report_progress and list_workers.
+
+The life of a lease.
+"""
 
 from __future__ import annotations
 

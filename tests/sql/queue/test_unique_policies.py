@@ -1,4 +1,7 @@
-"""Q2: what an enqueue does when a live job has its key: keep, raise, replace, again; and what becomes of the held one."""
+"""Q2: what an enqueue does when a live job has its key: keep, raise, replace, again.
+
+And what becomes of the held one.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ def test_a_free_key_is_simply_inserted(queue: QueueSession, policy: str) -> None
     ],
 )
 def test_the_table_of_the_manual(queue: QueueSession, other: str, answers: list[str], policy: str) -> None:
-    """docs/concepts/unique_keys.md, cell by cell: merged names the live job; held and dropped the held one, which exists at most once."""
+    """docs/concepts/unique_keys.md, cell by cell: merged names the live job.
+
+    Held and dropped the held one, which exists at most once.
+    """
     queue.declare(group_limit=1)
     if other == "held by its group":
         queue.enqueue_given([{"id": queue.ids(1)[0], "group_key": "g"}])
@@ -126,7 +132,10 @@ def test_again_holds_one_and_drops_the_next(queue: QueueSession) -> None:
     [("succeeded", "ready"), ("refused", "ready"), ("cancelled", "ready"), ("retry", "held"), ("released", "held")],
 )
 def test_what_becomes_of_the_held_job(queue: QueueSession, end: str, state: str) -> None:
-    """It is let go when the one before it has ended for good, as success, dead letter or cancelled; while that is tried again it stays held."""
+    """It is let go when the one before it has ended for good, as success, dead letter or cancelled.
+
+    While that is tried again it stays held.
+    """
     enqueue(queue, "again")
     _, held = enqueue(queue, "again")
     [claim] = queue.claim(queue.register())
@@ -170,7 +179,10 @@ def test_a_held_job_keeps_its_own_time(queue: QueueSession) -> None:
 
 
 def test_a_held_job_whose_key_was_freed_unseen_is_found_by_promote(queue: QueueSession, other: QueueSession) -> None:
-    """The enqueue committed after the job before it had ended: nobody let it go, so maintain does."""
+    """The enqueue committed after the job before it had ended.
+
+    Nobody let it go, so maintain does.
+    """
     _, first = enqueue(queue, "again")
     [claim] = queue.claim(queue.register())
     with other.connection.transaction():

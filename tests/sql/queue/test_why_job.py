@@ -26,8 +26,10 @@ def working(queue: QueueSession) -> QueueSession:
     """With a worker that has the task."""
     queue.freeze()
     queue.rows(
-        "INSERT INTO livewell.worker (id, started_at, renewed_at, expires_at, steady_since, lease, slots, queues, kinds, name, version)"
-        " SELECT 1, n, n, n + interval '1 day', n, '45 s', 1, ARRAY['work', 'more'], ARRAY['task'], 'host:1', '' FROM livewell.now() AS n"
+        "INSERT INTO livewell.worker (id, started_at, renewed_at, expires_at, steady_since, lease, slots, "
+        "queues, kinds, name, version)"
+        " SELECT 1, n, n, n + interval '1 day', n, '45 s', 1, ARRAY['work', 'more'], ARRAY['task'], 'host:1', "
+        "'' FROM livewell.now() AS n"
     )
     return queue
 

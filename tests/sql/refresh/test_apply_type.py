@@ -21,7 +21,8 @@ def test_a_new_type_gets_its_table_row_and_queue(registry: RegistrySession) -> N
 
     assert (answer.outcome, answer.version) == ("created", 1)
     columns = registry.rows(
-        "SELECT attname::text, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute WHERE attrelid = 'livewell_data.quote'::regclass AND attnum > 0 ORDER BY attnum"
+        "SELECT attname::text, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute WHERE attrelid = "
+        "'livewell_data.quote'::regclass AND attnum > 0 ORDER BY attnum"
     )
     assert columns == [
         ("key", "text", True),
@@ -31,7 +32,8 @@ def test_a_new_type_gets_its_table_row_and_queue(registry: RegistrySession) -> N
         ("timestamp", "bigint", True),
     ]
     assert registry.rows(
-        "SELECT attempts, backoff_base_seconds, backoff_cap_seconds, limiter FROM livewell.queue WHERE name = 'refresh.fmp'"
+        "SELECT attempts, backoff_base_seconds, backoff_cap_seconds, limiter FROM livewell.queue WHERE name = "
+        "'refresh.fmp'"
     ) == [(4, 5.0, 300.0, "fmp")]
     assert registry.value("SELECT tableowner FROM pg_tables WHERE schemaname = 'livewell_data'") == "livewell_owner"
 

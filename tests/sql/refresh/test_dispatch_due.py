@@ -22,7 +22,8 @@ def watch(refresh: RefreshSession, viewers: dict[str, int], *, of: str = "quote"
 def due(refresh: RefreshSession, key: str, seconds: float = 0, *, of: str = "quote") -> None:
     """Let a key be due since so many seconds."""
     refresh.rows(
-        "UPDATE livewell.ledger SET due_at = livewell.now() - %s * interval '1 second' WHERE data_type = %s AND key = %s",
+        "UPDATE livewell.ledger SET due_at = livewell.now() - %s * interval '1 second' WHERE data_type = %s AND "
+        "key = %s",
         seconds,
         of,
         key,
@@ -35,7 +36,10 @@ def still(refresh: RefreshSession) -> None:
 
 
 def test_a_watched_key_becomes_one_job(refresh: RefreshSession) -> None:
-    """With everything the fetch needs; the key comes back in two minutes whatever becomes of the job."""
+    """With everything the fetch needs.
+
+    The key comes back in two minutes whatever becomes of the job.
+    """
     watch(refresh, {"AAPL": 2})
 
     answer = refresh.dispatch()
@@ -106,7 +110,10 @@ def test_a_ghost_costs_no_call(refresh: RefreshSession) -> None:
 
 
 def test_somebody_who_waits_counts_as_a_viewer_for_a_minute(refresh: RefreshSession) -> None:
-    """A read-through of a key that nobody watches is served; after a minute nobody can be waiting any more."""
+    """A read-through of a key that nobody watches is served.
+
+    After a minute nobody can be waiting any more.
+    """
     refresh.keep("A", demanded_at=refresh.now(), due_at=refresh.now())
     assert refresh.dispatch()["inserted"] == 1
     refresh.keep("B", demanded_at=refresh.now(), due_at=refresh.now())
@@ -148,14 +155,15 @@ def test_a_key_that_is_backed_off_is_not_asked_for(refresh: RefreshSession) -> N
     assert refresh.value("SELECT due_at = retry_at FROM livewell.ledger")
 
 
-# -- dead jobs -------------------------------------------------------------------------------------------------------
+# -- dead jobs -----------------------------------------------------------------------------------
 
 
 def die(refresh: RefreshSession, error: str = "status 500") -> None:
     """The only refresh job dies."""
     refresh.rows("UPDATE livewell.job SET attempt = max_attempts WHERE kind = 'livewell.refresh'")
     refresh.rows(
-        "SELECT livewell.settle_jobs(ARRAY[j.id], '{retry}', '{NULL}', ARRAY[%s], '{NULL}') FROM livewell.job j WHERE j.kind = 'livewell.refresh'",
+        "SELECT livewell.settle_jobs(ARRAY[j.id], '{retry}', '{NULL}', ARRAY[%s], '{NULL}') FROM livewell.job j "
+        "WHERE j.kind = 'livewell.refresh'",
         error,
     )
 
@@ -172,7 +180,8 @@ def test_a_dead_job_backs_its_key_off_twice_as_long_each_time(refresh: RefreshSe
         refresh.heartbeat(session, "ann")
         answer = refresh.dispatch()
         seconds = refresh.value(
-            "SELECT extract(epoch FROM retry_at - (SELECT max(died_at) FROM livewell.dead_job))::int FROM livewell.ledger"
+            "SELECT extract(epoch FROM retry_at - (SELECT max(died_at) FROM livewell.dead_job))::int FROM "
+            "livewell.ledger"
         )
         waits.append(seconds)
         assert (answer["failed"], answer["inserted"]) == (1, int(seconds <= 120)), waits
@@ -192,7 +201,8 @@ def test_a_failure_that_store_has_counted_is_not_counted_again(refresh: RefreshS
     refresh.dispatch()
     die(refresh)
     refresh.rows(
-        "UPDATE livewell.ledger SET failures = 1, failing_since = livewell.now(), retry_at = livewell.now() + interval '1 minute', due_at = livewell.now() + interval '1 minute'"
+        "UPDATE livewell.ledger SET failures = 1, failing_since = livewell.now(), retry_at = livewell.now() + "
+        "interval '1 minute', due_at = livewell.now() + interval '1 minute'"
     )
     refresh.advance(61)
 
@@ -214,7 +224,7 @@ def test_a_success_since_makes_a_dead_job_old_news(refresh: RefreshSession) -> N
     assert (answer["failed"], answer["inserted"]) == (0, 1)
 
 
-# -- limits ----------------------------------------------------------------------------------------------------------
+# -- limits --------------------------------------------------------------------------------------
 
 
 def limited(refresh: RefreshSession, **limits: Any) -> None:
@@ -223,7 +233,10 @@ def limited(refresh: RefreshSession, **limits: Any) -> None:
 
 
 def test_no_more_is_queued_than_two_seconds_can_use(refresh: RefreshSession) -> None:
-    """300 a minute with a burst of 10: ten now and ten within two seconds; with those waiting, none."""
+    """300 a minute with a burst of 10: ten now and ten within two seconds.
+
+    With those waiting, none.
+    """
     limited(refresh, rate_calls=300, rate_seconds=60, burst=10)
 
     assert refresh.dispatch()["inserted"] == 20
@@ -313,7 +326,11 @@ def test_a_type_that_grew_heavy_does_not_stop_a_light_one(refresh: RefreshSessio
 
 
 def test_a_budget_of_calls_counts_calls(refresh: RefreshSession) -> None:
-    """R11: twenty calls a day, 95 %: nineteen of one key, or four with three keys each and the rest alone. Seen failing on 0.5.0: 700 bytes never fit into 19 calls."""
+    """R11: twenty calls a day, 95 %.
+
+    Nineteen of one key, or four with three keys each and the rest alone. Seen failing on 0.5.0: 700
+    bytes never fit into 19 calls.
+    """
     refresh.type("bulk", keys_max=3)
     limited(refresh, budget_units=20, budget_unit="calls", budget_seconds=86400)
     watch(refresh, {f"B{n:02}": 9 for n in range(12)}, of="bulk")
@@ -379,13 +396,14 @@ def test_background_work_that_waits_takes_nothing_from_viewers(refresh: RefreshS
     """A thousand scheduled jobs lie there; a viewer's key is dispatched all the same."""
     limited(refresh, rate_calls=300, rate_seconds=60, burst=10)
     refresh.rows(
-        "SELECT livewell.enqueue_refreshes(array_agg('quote'::text), array_agg('U' || n), array_agg(1), array_agg(n)) FROM generate_series(1, 1000) AS n"
+        "SELECT livewell.enqueue_refreshes(array_agg('quote'::text), array_agg('U' || n), array_agg(1), "
+        "array_agg(n)) FROM generate_series(1, 1000) AS n"
     )
 
     assert refresh.dispatch()["inserted"] == 20
 
 
-# -- lanes, prefetch -------------------------------------------------------------------------------------------------
+# -- lanes, prefetch -----------------------------------------------------------------------------
 
 
 def test_a_recently_watched_key_is_prefetched_on_the_background_lane(refresh: RefreshSession) -> None:
@@ -448,7 +466,8 @@ def test_livewell_worker_has_all_the_rights_the_loop_needs(refresh: RefreshSessi
     refresh.rows("INSERT INTO livewell.universe (data_type, key, added_at) VALUES ('daily', 'U', livewell.now())")
     watch(refresh, {"AAPL": 1, "GHOST": 1})
     refresh.rows(
-        "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '10 minutes' WHERE id = (SELECT session_id FROM livewell.subscription WHERE key = 'GHOST')"
+        "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '10 minutes' WHERE id = (SELECT "
+        "session_id FROM livewell.subscription WHERE key = 'GHOST')"
     )
     refresh.rows("SET ROLE livewell_worker")
     try:

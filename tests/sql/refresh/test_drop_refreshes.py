@@ -43,7 +43,8 @@ def test_what_a_stranger_left_behind_is_no_probe(store: StoreSession) -> None:
     store.subscribe(stranger, *MADE_UP)
     store.dispatch()
     store.rows(
-        "UPDATE livewell.limiter_credential SET breaker = 'open', open_until = livewell.now() + interval '1 minute', opened_at = livewell.now()"
+        "UPDATE livewell.limiter_credential SET breaker = 'open', open_until = livewell.now() + interval '1 "
+        "minute', opened_at = livewell.now()"
     )
     store.close_session(stranger)
     store.subscribe(honest, "AAPL", user="ann")
@@ -72,7 +73,8 @@ def test_what_somebody_wants_stays(refresh: RefreshSession) -> None:
     refresh.rows("UPDATE livewell.ledger SET demanded_at = NULL WHERE key = 'WALK'")
     worker = refresh.register(queues=[QUEUE])
     refresh.rows(
-        "UPDATE livewell.job SET state = 'running', worker = %s, fence = nextval('livewell.fence_seq') WHERE group_key = 'RUNS'",
+        "UPDATE livewell.job SET state = 'running', worker = %s, fence = nextval('livewell.fence_seq') WHERE "
+        "group_key = 'RUNS'",
         worker,
     )
     refresh.close_session(gone)
@@ -167,7 +169,10 @@ def test_who_comes_after_it_was_ended_does_not_wait(refresh: RefreshSession) -> 
 
 
 def test_who_comes_while_it_is_ended_is_served(refresh: RefreshSession, other_refresh: RefreshSession) -> None:
-    """The subscription is written and not committed, so it is not seen; the key is due all the same, and queued when it is."""
+    """The subscription is written and not committed, so it is not seen.
+
+    The key is due all the same, and queued when it is.
+    """
     session = refresh.open()
     refresh.subscribe(session, "AAPL")
     refresh.dispatch()

@@ -1,4 +1,7 @@
-"""The order over everything that is due (X2, R7, R8): the class of a key follows its viewers, and a wrong one cannot hold it back for long."""
+"""The order over everything that is due (X2, R7, R8).
+
+The class of a key follows its viewers, and a wrong one cannot hold it back for long.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,14 @@ def crowd(refresh: RefreshSession) -> None:
     refresh.freeze()
     one = refresh.open("crowd")
     refresh.rows(
-        "INSERT INTO livewell.subscription SELECT livewell.session_hash(%s), 'quote', 'C' || n, 'crowd' FROM generate_series(1, %s) AS n",
+        "INSERT INTO livewell.subscription SELECT livewell.session_hash(%s), 'quote', 'C' || n, 'crowd' FROM "
+        "generate_series(1, %s) AS n",
         one,
         CROWD,
     )
     refresh.rows(
-        "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at) SELECT 'quote', 'C' || n, 'api', livewell.now(), livewell.now() - interval '1 hour' FROM generate_series(1, %s) AS n",
+        "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, due_at) SELECT 'quote', 'C' || n, "
+        "'api', livewell.now(), livewell.now() - interval '1 hour' FROM generate_series(1, %s) AS n",
         CROWD,
     )
 
@@ -66,7 +71,10 @@ def test_a_key_that_gains_viewers_while_it_waits_is_found(refresh: RefreshSessio
 
 
 def test_a_class_that_is_too_high_costs_one_look(refresh: RefreshSession) -> None:
-    """Three hundred keys that were popular once, with one viewer left, fill a page; they are counted there, and the next look finds who has more."""
+    """Three hundred keys that were popular once, with one viewer left, fill a page.
+
+    They are counted there, and the next look finds who has more.
+    """
     watch(refresh, "POPULAR", 40)
     recount(refresh)
     refresh.rows("UPDATE livewell.ledger SET demand_class = 10 WHERE key ~ '^C[1-3]..$'")
@@ -101,7 +109,10 @@ def test_the_background_takes_no_place_from_viewers(refresh: RefreshSession) -> 
 
 
 def test_whoever_looks_at_a_prefetched_key_is_seen_at_once(refresh: RefreshSession) -> None:
-    """Nobody looked when it was counted, so it was of the background; the first viewer takes it out of there."""
+    """Nobody looked when it was counted, so it was of the background.
+
+    The first viewer takes it out of there.
+    """
     refresh.rows("UPDATE livewell.data_type SET prefetch = true")
     refresh.keep("QUIET", due_at=refresh.now(), wanted_at=refresh.now())
     recount(refresh)
@@ -124,10 +135,12 @@ def test_somebody_who_waits_for_a_read_is_of_a_class(refresh: RefreshSession) ->
 def test_a_hot_key_costs_a_bounded_number_of_looks(refresh: RefreshSession) -> None:
     """Its class says that it is hot, so a page need not count all its viewers to keep it there."""
     refresh.rows(
-        "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT md5('h' || n)::uuid, livewell.now(), livewell.now(), 'h' || n FROM generate_series(1, 700) AS n"
+        "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT md5('h' || n)::uuid, "
+        "livewell.now(), livewell.now(), 'h' || n FROM generate_series(1, 700) AS n"
     )
     refresh.rows(
-        "INSERT INTO livewell.subscription SELECT md5('h' || n)::uuid, 'quote', 'HOT', 'h' || n FROM generate_series(1, 700) AS n"
+        "INSERT INTO livewell.subscription SELECT md5('h' || n)::uuid, 'quote', 'HOT', 'h' || n FROM "
+        "generate_series(1, 700) AS n"
     )
     refresh.keep("HOT", due_at=refresh.now())
     recount(refresh)

@@ -21,7 +21,10 @@ HONEST = [f"K{n:02}" for n in range(40)]
 
 @pytest.fixture
 def store(queue_dsn: str) -> Iterator[StoreSession]:
-    """One type that lives for half a minute, under the limits of a shipped upstream; the clock stands still."""
+    """One type that lives for half a minute, under the limits of a shipped upstream.
+
+    The clock stands still.
+    """
     with StoreSession(queue_dsn) as session:
         session.rows("UPDATE livewell_test.clock SET ahead = '0', frozen_at = NULL")
         session.reset()
@@ -36,7 +39,10 @@ def store(queue_dsn: str) -> Iterator[StoreSession]:
 
 
 class Market:
-    """Watched keys, and an upstream that answers for each as it is told to; time goes on two seconds at a time."""
+    """Watched keys, and an upstream that answers for each as it is told to.
+
+    Time goes on two seconds at a time.
+    """
 
     def __init__(self, store: StoreSession, keys: list[str]) -> None:
         self.store = store
@@ -78,7 +84,8 @@ class Market:
         """How long ago the value of these keys that is the oldest was checked."""
         return float(
             self.store.value(
-                "SELECT max(extract(epoch FROM livewell.now() - checked_at))::float8 FROM livewell.ledger WHERE key = ANY (%s)",
+                "SELECT max(extract(epoch FROM livewell.now() - checked_at))::float8 FROM livewell.ledger WHERE "
+                "key = ANY (%s)",
                 keys,
             )
         )
@@ -117,7 +124,10 @@ def test_the_bandwidth_wall_still_speaks_for_the_whole_call(store: StoreSession)
 
 
 def test_six_bad_keys_among_forty_leave_the_forty_fresh_for_twenty_minutes(store: StoreSession) -> None:
-    """The bad ones come first of all, one after the other; no honest key is ever older than its time to live and five seconds."""
+    """The bad ones come first of all, one after the other.
+
+    No honest key is ever older than its time to live and five seconds.
+    """
     market = Market(store, [*BAD, *HONEST])
     market.run(40)
     assert market.oldest(market.keys) <= TTL_SECONDS + 5
@@ -173,11 +183,15 @@ def test_a_total_outage_in_which_every_key_has_failed_recovers(store: StoreSessi
 
 
 def test_what_waits_for_an_open_breaker_makes_no_queue_stalled(store: StoreSession) -> None:
-    """B7: nor does it after the breaker has closed; the healthy key is queued although jobs have been ready for a minute."""
+    """B7: nor does it after the breaker has closed.
+
+    The healthy key is queued although jobs have been ready for a minute.
+    """
     market = Market(store, ["K00", "K01"])
     market.run(2)
     store.rows(
-        "UPDATE livewell.limiter_credential SET breaker = 'open', opened = 1, open_until = livewell.now() + interval '60 seconds', failing_until = livewell.now() + interval '75 seconds'"
+        "UPDATE livewell.limiter_credential SET breaker = 'open', opened = 1, open_until = livewell.now() + "
+        "interval '60 seconds', failing_until = livewell.now() + interval '75 seconds'"
     )
     store.ask("K00")
     store.rows("INSERT INTO livewell.limiter_failing SELECT 'api', 'K00', '', livewell.now(), livewell.now(), 1, true")

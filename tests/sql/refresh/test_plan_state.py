@@ -49,7 +49,8 @@ def test_watched_keys_are_grouped_by_time_to_live_and_viewers(refresh: RefreshSe
     ghost = refresh.open()
     refresh.subscribe(ghost, "D")
     refresh.rows(
-        "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '6 minutes' WHERE id = livewell.session_hash(%s)",
+        "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '6 minutes' WHERE id = "
+        "livewell.session_hash(%s)",
         ghost,
     )
 
@@ -73,7 +74,10 @@ def test_keys_that_came_by_one_call_come_by_one_call_again(refresh: RefreshSessi
 
 
 def test_what_is_missing_failing_or_stopped_is_told_apart(refresh: RefreshSession) -> None:
-    """A missing key is asked again after its negative time to live; what is backed off or paused costs nothing, and is not fresh."""
+    """A missing key is asked again after its negative time to live.
+
+    What is backed off or paused costs nothing, and is not fresh.
+    """
     refresh.freeze()
     keep(refresh, "A")
     keep(refresh, "B", missing=True)
@@ -93,7 +97,8 @@ def test_costs_are_those_that_were_counted(refresh: RefreshSession) -> None:
     assert (facts(refresh).types[0].bytes_per_key, facts(refresh).types[0].measured) == (700, False)
     refresh.rows(
         "INSERT INTO livewell.refresh_count (hour, data_type, outcome, n, wire_bytes, decoded_bytes)"
-        " SELECT date_trunc('hour', livewell.now()), 'quote', o.outcome, o.n, o.wire, 10 FROM (VALUES ('stored', 8, 4000), ('unchanged', 0, 0), ('schema', 2, 1000)) AS o (outcome, n, wire)"
+        " SELECT date_trunc('hour', livewell.now()), 'quote', o.outcome, o.n, o.wire, 10 FROM (VALUES "
+        "('stored', 8, 4000), ('unchanged', 0, 0), ('schema', 2, 1000)) AS o (outcome, n, wire)"
     )
     [found] = facts(refresh).types
     assert (found.bytes_per_key, found.tries, found.measured) == (500, 1.25, True)
@@ -116,7 +121,8 @@ def test_limits_are_those_of_all_credentials(refresh: RefreshSession) -> None:
     )
     refresh.rows("UPDATE livewell.limiter_credential SET learnt_calls = 100 WHERE name = 'two'")
     refresh.rows(
-        "INSERT INTO livewell.limiter_usage (limiter, credential, since, units, calls) SELECT 'api', 'one', date_trunc('hour', livewell.now(), 'UTC') - n * interval '1 hour', 10, 1 FROM generate_series(0, 3) AS n"
+        "INSERT INTO livewell.limiter_usage (limiter, credential, since, units, calls) SELECT 'api', 'one', "
+        "date_trunc('hour', livewell.now(), 'UTC') - n * interval '1 hour', 10, 1 FROM generate_series(0, 3) AS n"
     )
     [found] = facts(refresh).upstreams
     assert found.calls_per_second == 400 / 60

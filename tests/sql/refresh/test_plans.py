@@ -1,8 +1,13 @@
-"""F-B17 for the refresh engine: every hot function uses its named index, whatever the statistics say: of empty tables, fresh, or stale by a factor of ten.
+"""F-B17 for the refresh engine.
 
-Nor does it matter how large the tables were when a connection made its plans: a connection that had planned for three rows subscribed a thousand keys in 22 s when there were 49,000.
+Every hot function uses its named index, whatever the statistics say: of empty tables, fresh, or
+stale by a factor of ten.
 
-Each call is made seven times, because plpgsql changes to a generic plan after five. Read from auto_explain, as EXPLAIN does not look into functions.
+Nor does it matter how large the tables were when a connection made its plans: a connection that had
+planned for three rows subscribed a thousand keys in 22 s when there were 49,000.
+
+Each call is made seven times, because plpgsql changes to a generic plan after five. Read from
+auto_explain, as EXPLAIN does not look into functions.
 """
 
 from __future__ import annotations
@@ -117,7 +122,8 @@ def plan_early(filled: Filled) -> None:
 def make_due(filled: Filled) -> None:
     filled.session.rows("DELETE FROM livewell.job")
     filled.session.rows(
-        "UPDATE livewell.ledger SET due_at = CASE WHEN right(key, 3) = '77' OR key = ANY (%s) THEN livewell.now() ELSE livewell.now() + interval '1 hour' END"
+        "UPDATE livewell.ledger SET due_at = CASE WHEN right(key, 3) = '77' OR key = ANY (%s) THEN "
+        "livewell.now() ELSE livewell.now() + interval '1 hour' END"
         " WHERE data_type = 'quote' AND (due_at < livewell.now() + interval '10 minutes' OR key = ANY (%s))",
         keys := [f"K{n}" for n in range(1, DUE + 1)],
         keys,
@@ -134,7 +140,8 @@ def heartbeat(filled: Filled) -> list[Plan]:
     one = filled.session.open()
     filled.session.subscribe(one, "K5", "K6")
     filled.session.rows(
-        "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '3 minutes' WHERE id = livewell.session_hash(%s)",
+        "UPDATE livewell.viewer_session SET seen_at = seen_at - interval '3 minutes' WHERE id = "
+        "livewell.session_hash(%s)",
         one,
     )
     return filled.recorder.plans("SELECT livewell.heartbeat_session(%s)", one)
@@ -191,7 +198,8 @@ def walk(filled: Filled) -> list[Plan]:
 
 def sweep(filled: Filled) -> list[Plan]:
     filled.session.rows(
-        "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '10 minutes' WHERE id = (SELECT id FROM livewell.viewer_session LIMIT 1)"
+        "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '10 minutes' WHERE id = (SELECT "
+        "id FROM livewell.viewer_session LIMIT 1)"
     )
     return filled.recorder.plans("SELECT livewell.sweep_sessions(1000)")
 
@@ -226,7 +234,8 @@ def followed(filled: Filled) -> list[Plan]:
 def taken(filled: Filled) -> list[Plan]:
     """Of a stranger, beside thousands of others."""
     filled.session.rows(
-        "INSERT INTO livewell.session_share (name, sessions) SELECT md5(n::text), 1 FROM generate_series(1, 5000) AS n ON CONFLICT DO NOTHING"
+        "INSERT INTO livewell.session_share (name, sessions) SELECT md5(n::text), 1 FROM generate_series(1, "
+        "5000) AS n ON CONFLICT DO NOTHING"
     )
     filled.session.rows("ANALYZE livewell.session_share")
     return filled.recorder.plans("SELECT livewell.open_session(%s, 'public:K@10.0.0.1', 10)", new_session_id())

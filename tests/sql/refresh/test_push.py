@@ -21,7 +21,7 @@ def changed(
     return refresh.rows(SINCE, cursor, back, limit, *(after or (None, None, None)))[0]
 
 
-# -- changed_since -------------------------------------------------------------------------------------------------------
+# -- changed_since -------------------------------------------------------------------------------
 
 
 def test_only_what_changed_since_the_cursor_is_named(refresh: RefreshSession) -> None:
@@ -70,12 +70,14 @@ def test_pages_go_on_where_the_last_one_ended(refresh: RefreshSession) -> None:
     assert found == keys
 
 
-# -- verdict_turns_at ----------------------------------------------------------------------------------------------------
+# -- verdict_turns_at ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", ["age", "session", "after_event"])
 def test_no_verdict_changes_before_the_time_that_is_told(refresh: RefreshSession, rule: str) -> None:
-    """Any value, at any time of a week: from now to just before that instant the verdict is the same.
+    """Any value, at any time of a week.
+
+    From now to just before that instant the verdict is the same.
 
     Broken once: without the openings and closes among the candidates, the rule session failed here.
     """
@@ -115,7 +117,10 @@ def test_no_verdict_changes_before_the_time_that_is_told(refresh: RefreshSession
 
 
 def test_a_fresh_value_turns_when_its_time_to_live_ends(refresh: RefreshSession) -> None:
-    """read_readings says when, and in how many seconds (R22); a key that nobody asked for never turns."""
+    """read_readings says when, and in how many seconds (R22).
+
+    A key that nobody asked for never turns.
+    """
     refresh.freeze()
     at = refresh.now()
     refresh.keep(fetched_at=at, checked_at=at, source_at=at)
@@ -141,7 +146,7 @@ def test_a_read_says_until_when_its_verdict_holds(refresh: RefreshSession) -> No
     assert refresh.rows(read, "NEW")[0][0] == "missing"
 
 
-# -- keys_of_sessions ----------------------------------------------------------------------------------------------------
+# -- keys_of_sessions ----------------------------------------------------------------------------
 
 
 def sessions(refresh: RefreshSession, known: dict[str, int], user: str = "ann") -> dict[str, tuple[Any, ...]]:
@@ -155,7 +160,10 @@ def sessions(refresh: RefreshSession, known: dict[str, int], user: str = "ann") 
 
 
 def test_a_session_is_told_with_what_it_watches_only_when_that_changed(refresh: RefreshSession) -> None:
-    """Everything at first, nothing at rest, everything again after a change; gone has no version."""
+    """Everything at first, nothing at rest, everything again after a change.
+
+    Gone has no version.
+    """
     session, nobody = refresh.open("ann"), new_session_id()
     refresh.subscribe(session, "AAPL", "MSFT", user="ann")
 

@@ -1,4 +1,7 @@
-"""read_through: one round trip for value, verdict and demand; and what strangers cannot make it do."""
+"""read_through: one round trip for value, verdict and demand.
+
+And what strangers cannot make it do.
+"""
 
 from __future__ import annotations
 
@@ -165,7 +168,10 @@ def test_behind_a_long_queue_the_due_check_puts_readers_in_order(store: StoreSes
 
 
 def test_keys_of_a_batch_type_may_share_a_call(store: StoreSession) -> None:
-    """Twenty readers of twenty keys at once are one call, or two where a number ends between them; never more keys than a call may have."""
+    """Twenty readers of twenty keys at once are one call, or two where a number ends between them.
+
+    Never more keys than a call may have.
+    """
     store.rows("UPDATE livewell.data_type SET keys_max = 50")
     for n in range(20):
         read(store, f"K{n}")
@@ -180,7 +186,8 @@ def test_read_readings_gives_only_what_differs(store: StoreSession) -> None:
 
     def changes(known: int, verdict: str | None, version: int) -> list[tuple[Any, ...]]:
         return store.rows(
-            "SELECT key, verdict, version, status_version, value FROM livewell.read_readings('{quote,quote}', '{AAPL,NEW}', %s, %s, %s)",
+            "SELECT key, verdict, version, status_version, value FROM livewell.read_readings('{quote,quote}', "
+            "'{AAPL,NEW}', %s, %s, %s)",
             [known, 0],
             [verdict, "missing"],
             [version, 0],
@@ -193,9 +200,13 @@ def test_read_readings_gives_only_what_differs(store: StoreSession) -> None:
 
 
 SHUT = {
-    "breaker": "UPDATE livewell.limiter_credential SET breaker = 'open', open_until = livewell.now() + interval '1 minute' WHERE limiter = 'api'",
-    "upstream": "UPDATE livewell.limiter_credential SET quiet_until = livewell.now() + interval '1 minute' WHERE limiter = 'api'",
-    "budget": "INSERT INTO livewell.limiter_usage (limiter, credential, since, units, calls) SELECT 'api', name, date_trunc('hour', livewell.now()), 9400, 1 FROM livewell.limiter_credential WHERE limiter = 'api'",
+    "breaker": "UPDATE livewell.limiter_credential SET breaker = 'open', open_until = livewell.now() + interval "
+    "'1 minute' WHERE limiter = 'api'",
+    "upstream": "UPDATE livewell.limiter_credential SET quiet_until = livewell.now() + interval '1 minute' "
+    "WHERE limiter = 'api'",
+    "budget": "INSERT INTO livewell.limiter_usage (limiter, credential, since, units, calls) SELECT 'api', "
+    "name, date_trunc('hour', livewell.now()), 9400, 1 FROM livewell.limiter_credential WHERE limiter "
+    "= 'api'",
 }
 
 
@@ -208,7 +219,8 @@ def shut(store: StoreSession, reason: str) -> None:
 def read_key(store: StoreSession, key: str = "AAPL", *, of: str = "quote", user: str | None = None) -> tuple[Any, ...]:
     """What became of the demand, why, and in how many seconds to ask again."""
     [found] = store.rows(
-        "SELECT demand, throttled, extract(epoch FROM retry_at - livewell.now())::float8 FROM livewell.read_key(%s, %s, NULL, %s)",
+        "SELECT demand, throttled, extract(epoch FROM retry_at - livewell.now())::float8 FROM "
+        "livewell.read_key(%s, %s, NULL, %s)",
         of,
         key,
         user,
@@ -218,7 +230,10 @@ def read_key(store: StoreSession, key: str = "AAPL", *, of: str = "quote", user:
 
 @pytest.mark.parametrize("reason", SHUT)
 def test_what_cannot_be_served_now_is_throttled_and_queues_nothing(store: StoreSession, reason: str) -> None:
-    """X5, R11, contract 6: seen failing without read_through's question to read_throttle: the first reader was told "queued"."""
+    """X5, R11, contract 6: seen failing without read_through's question to read_throttle.
+
+    The first reader was told "queued".
+    """
     shut(store, reason)
 
     for n in range(30):
@@ -242,7 +257,10 @@ def test_one_upstream_that_is_shut_stops_no_other(store: StoreSession, reason: s
 
 
 def test_a_job_that_waits_for_a_shut_upstream_is_not_waited_for(store: StoreSession) -> None:
-    """X5: queued before the breaker opened; whoever comes now is told, and when it has opened again it is waited for."""
+    """X5: queued before the breaker opened.
+
+    Whoever comes now is told, and when it has opened again it is waited for.
+    """
     assert read_key(store)[0] == "queued"
     shut(store, "breaker")
     assert read_key(store)[:2] == ("throttled", "breaker")

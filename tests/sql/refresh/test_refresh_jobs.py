@@ -45,7 +45,10 @@ def test_a_due_check_a_walk_and_a_reader_make_the_same_job(refresh: RefreshSessi
 
 
 def test_readers_of_a_batch_type_share_calls_that_are_never_too_large(refresh: RefreshSession) -> None:
-    """Jobs that are made one by one, each with a block of ids: at most keys_max of them have one call key."""
+    """Jobs that are made one by one, each with a block of ids.
+
+    At most keys_max of them have one call key.
+    """
     refresh.rows("UPDATE livewell.data_type SET keys_max = 3")
     for n in range(9):
         refresh.rows("SELECT livewell.read_through('quote', %s)", f"K{n}")

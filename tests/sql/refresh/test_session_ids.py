@@ -1,4 +1,8 @@
-"""Ids of sessions are secrets of their clients: stored as hashes, and of use only to whom they belong (L4, L12). Strangers have shares of a public key's sessions (R3)."""
+"""Ids of sessions are secrets of their clients.
+
+Stored as hashes, and of use only to whom they belong (L4, L12). Strangers have shares of a public
+key's sessions (R3).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,10 @@ def open_as(refresh: RefreshSession, who: str | None, most: int = 1000, session:
 
 
 def calls(refresh: RefreshSession, session: str, who: str | None) -> list[Any]:
-    """What somebody is told who does everything that can be done with a session; the end of it comes last."""
+    """What somebody is told who does everything that can be done with a session.
+
+    The end of it comes last.
+    """
     known = refresh.rows(
         "SELECT subs_version IS NOT NULL FROM livewell.keys_of_sessions(ARRAY[%s]::uuid[], ARRAY[%s]::text[], '{-1}')",
         session,
@@ -93,11 +100,14 @@ def test_servers_of_the_version_before_share_sessions_with_ours(refresh: Refresh
     assert calls(refresh, ours, None) == OWN
 
 
-# -- shares --------------------------------------------------------------------------------------------------------------
+# -- shares --------------------------------------------------------------------------------------
 
 
 def test_one_address_cannot_use_up_the_sessions_of_a_key(refresh: RefreshSession) -> None:
-    """R3: it has a tenth of them, whatever number of ids it makes up; others of the same page come in beside it. In 0.5.0 an attacker opened 628 in 40 s."""
+    """R3: it has a tenth of them, whatever number of ids it makes up.
+
+    Others of the same page come in beside it. In 0.5.0 an attacker opened 628 in 40 s.
+    """
     greedy = [open_as(refresh, ANN, 40)[0] for _ in range(60)]
     others = [open_as(refresh, f"public:AnnsKey@10.0.1.{n}", 40)[0] for n in range(40)]
 
@@ -133,7 +143,7 @@ def test_sessions_that_end_make_room(refresh: RefreshSession) -> None:
     assert refresh.rows("SELECT FROM livewell.session_share") == []
 
 
-# -- who may know --------------------------------------------------------------------------------------------------------
+# -- who may know --------------------------------------------------------------------------------
 
 
 def as_role(refresh: RefreshSession, role: str, query: str) -> Any:

@@ -13,7 +13,10 @@ from tests.support.store_sql import KIND, QUEUE, Answered, StoreSession, ago, fa
 
 @pytest.fixture
 def store(queue_dsn: str) -> Iterator[StoreSession]:
-    """A session on the shared database, everything empty but one type with its table; the clock stands still."""
+    """A session on the shared database, everything empty but one type with its table.
+
+    The clock stands still.
+    """
     with StoreSession(queue_dsn) as session:
         session.rows("UPDATE livewell_test.clock SET ahead = '0', frozen_at = NULL")
         session.reset()
@@ -23,11 +26,14 @@ def store(queue_dsn: str) -> Iterator[StoreSession]:
         session.reset()
 
 
-# -- values ----------------------------------------------------------------------------------------------------------
+# -- values --------------------------------------------------------------------------------------
 
 
 def test_a_value_is_stored_with_its_three_times(store: StoreSession) -> None:
-    """Source, fetch and check time are three things; the job is finished and the key due when it goes stale."""
+    """Source, fetch and check time are three things.
+
+    The job is finished and the key due when it goes stale.
+    """
     claim = store.claimed()
     source = ago(store, 30)
     assert store.store(value(claim, 231.4, source)) == [Answered("stored", None)]
@@ -65,7 +71,10 @@ def test_the_same_content_again_writes_no_row_and_moves_the_ledger(store: StoreS
 
 
 def test_an_older_source_is_refused_and_confirms_nothing(store: StoreSession) -> None:
-    """Counted, no error of the job, and the check time is not laundered: the value goes on ageing."""
+    """Counted, no error of the job, and the check time is not laundered.
+
+    The value goes on ageing.
+    """
     store.store(value(store.claimed(), 2, ago(store, 10)))
     checked = store.now()
     store.advance(90)
@@ -118,7 +127,10 @@ def test_a_value_without_the_time_its_type_has_is_refused(store: StoreSession) -
 
 
 def test_not_modified_confirms_exactly_what_is_stored(store: StoreSession) -> None:
-    """A 304 about the stored content verifies it; about anything else it is asked for again without the condition."""
+    """A 304 about the stored content verifies it.
+
+    About anything else it is asked for again without the condition.
+    """
     first = value(store.claimed(), 1, ago(store, 30), etag='"a"')
     store.store(first)
     store.advance(60)
@@ -129,7 +141,7 @@ def test_not_modified_confirms_exactly_what_is_stored(store: StoreSession) -> No
     assert store.state(claim.id) == "ready"
 
 
-# -- no such key, failures, walls --------------------------------------------------------------------------------------
+# -- no such key, failures, walls ----------------------------------------------------------------
 
 
 def test_an_empty_answer_for_a_key_never_seen_is_a_negative_entry(store: StoreSession) -> None:
@@ -157,7 +169,10 @@ def test_an_empty_answer_for_a_key_that_had_data_is_the_upstreams_fault(store: S
 
 
 def test_a_failure_keeps_the_value_and_says_why(store: StoreSession) -> None:
-    """Reason, words, since when; the age of the value is untouched and its verdict stays while it is not stale."""
+    """Reason, words, since when.
+
+    The age of the value is untouched and its verdict stays while it is not stale.
+    """
     store.store(value(store.claimed(), 1, ago(store, 30)))
     store.advance(10)
     claim = store.claimed()
@@ -230,12 +245,15 @@ def test_a_rate_wall_sends_the_job_back_for_as_long_as_it_says(store: StoreSessi
     assert store.job(claim.id, "state", "attempt", "run_at") == ("delayed", 0, store.now() + timedelta(seconds=7))
 
 
-# -- type versions, calls, bytes ------------------------------------------------------------------------------------------
+# -- type versions, calls, bytes -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", ["registry", "answer"])
 def test_a_type_that_changed_under_the_job_is_not_stored_and_due_at_once(store: StoreSession, which: str) -> None:
-    """The job was made for version 1; nothing is stored, and the key is due now for the next one."""
+    """The job was made for version 1.
+
+    Nothing is stored, and the key is due now for the next one.
+    """
     claim = store.claimed()
     if which == "registry":
         store.rows("UPDATE livewell.data_type SET version = 2")
@@ -302,7 +320,10 @@ def test_a_value_that_the_table_refuses_stores_nothing_of_its_flush(store: Store
 
 
 def test_what_a_job_is_about_is_taken_from_the_job(store: StoreSession) -> None:
-    """F-D9, behind the echo check: a result that names another key is stored under the key that was asked for."""
+    """F-D9, behind the echo check.
+
+    A result that names another key is stored under the key that was asked for.
+    """
     claim = store.claimed("AAPL")
     store.store(value(claim, 1, ago(store, 30), "MSFT"))
     assert store.column("SELECT key FROM livewell_data.quote") == ["AAPL"]

@@ -16,8 +16,10 @@ def watched(registry: RegistrySession) -> RegistrySession:
     """AAPL was checked ten seconds ago and is due in fifty."""
     registry.apply(type_of(QUOTE))
     registry.rows(
-        "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, checked_at, fetched_at, source_at, version, due_at) "
-        "SELECT 'quote', 'AAPL', 'fmp', n, n - interval '10 s', n - interval '10 s', n - interval '10 s', 1, n + interval '50 s' FROM (SELECT livewell.now() AS n) AS x"
+        "INSERT INTO livewell.ledger (data_type, key, upstream, status_at, checked_at, fetched_at, source_at, "
+        "version, due_at) "
+        "SELECT 'quote', 'AAPL', 'fmp', n, n - interval '10 s', n - interval '10 s', n - interval '10 s', 1, n "
+        "+ interval '50 s' FROM (SELECT livewell.now() AS n) AS x"
     )
     return registry
 

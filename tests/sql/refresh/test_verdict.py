@@ -1,4 +1,7 @@
-"""Staleness and verdicts are computed from stored times and the clock: rules age, session and after_event (R5, X1, X7)."""
+"""Staleness and verdicts are computed from stored times and the clock.
+
+Rules age, session and after_event (R5, X1, X7).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ DAY = timedelta(days=1)
 
 
 def ny(day: int, hour: int, minute: int = 0, *, month: int = 3, year: int = 2026) -> datetime:
-    """An instant by the clock of the exchange; 6 March 2026 is a Friday, and the clocks change on the Sunday after."""
+    """An instant by the clock of the exchange.
+
+    6 March 2026 is a Friday, and the clocks change on the Sunday after.
+    """
     return datetime(year, month, day, hour, minute, tzinfo=NEW_YORK)
 
 
@@ -85,7 +91,7 @@ def test_without_a_source_time_it_is_unverifiable(refresh: RefreshSession) -> No
     assert refresh.judge("verdict", ledger, NOON + HOUR, has_source_time=False) == "stale"
 
 
-# -- sessions --------------------------------------------------------------------------------------------------------
+# -- sessions ------------------------------------------------------------------------------------
 
 FRIDAYS_CLOSE = value(ny(FRIDAY, 16, 1), ny(FRIDAY, 16, 0))
 
@@ -176,7 +182,7 @@ def test_the_calendar_is_loaded_once(refresh: RefreshSession) -> None:
     assert refresh.sessions() == 2
 
 
-# -- events ----------------------------------------------------------------------------------------------------------
+# -- events --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -197,7 +203,7 @@ def test_after_an_event_the_value_from_before_it_is_stale(
     assert refresh.judge("is_stale", ledger, at, rule="after_event", ttl="30 days") is expected
 
 
-# -- due -------------------------------------------------------------------------------------------------------------
+# -- due -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -229,14 +235,17 @@ def test_a_day_has_24_hours_in_every_time_zone(refresh: RefreshSession) -> None:
 
 
 def test_a_check_from_the_future_is_not_believed(refresh: RefreshSession) -> None:
-    """The clock was set back a minute: what was checked before that is stale, not fresh for a minute longer (F-C3)."""
+    """The clock was set back a minute.
+
+    What was checked before that is stale, not fresh for a minute longer (F-C3).
+    """
     ledger = value(NOON)
     assert refresh.judge("verdict", ledger, NOON - timedelta(seconds=3)) == "fresh"
     assert refresh.judge("verdict", ledger, NOON - timedelta(seconds=60)) == "stale"
     assert refresh.judge("is_stale", ledger, NOON - timedelta(seconds=60)) is True
 
 
-# -- no default (contract 13) ----------------------------------------------------------------------------------------
+# -- no default (contract 13) --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("function", ["next_due", "is_stale", "verdict"])

@@ -1,4 +1,7 @@
-"""Walks of scheduled types are schedules: each is a run, and can be asked for, paused and late like any other (R19, S2, S5, R24)."""
+"""Walks of scheduled types are schedules.
+
+Each is a run, and can be asked for, paused and late like any other (R19, S2, S5, R24).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ def prepare(refresh: RefreshSession) -> None:
     refresh.freeze()
     refresh.type("income", strategy="scheduled", cron="0 6 * * *", zone="UTC", ttl="30 days")
     refresh.rows(
-        "INSERT INTO livewell.universe (data_type, key, added_at) SELECT 'income', 'K' || lpad(n::text, 5, '0'), livewell.now() FROM generate_series(1, %s) AS n",
+        "INSERT INTO livewell.universe (data_type, key, added_at) SELECT 'income', 'K' || lpad(n::text, 5, "
+        "'0'), livewell.now() FROM generate_series(1, %s) AS n",
         KEYS,
     )
     sync(refresh)
@@ -43,7 +47,8 @@ def walk(refresh: RefreshSession) -> str:
 def listed(refresh: RefreshSession) -> list[tuple[Any, ...]]:
     """What `livewell schedules list` says of it: seconds to its next slot, state, rule, late."""
     return refresh.rows(
-        "SELECT extract(epoch FROM due_at - livewell.now())::int, state, rule, late FROM livewell.list_schedules() WHERE name = %s",
+        "SELECT extract(epoch FROM due_at - livewell.now())::int, state, rule, late FROM "
+        "livewell.list_schedules() WHERE name = %s",
         WALK,
     )
 
@@ -237,7 +242,8 @@ def test_a_type_that_cannot_have_a_schedule_stops_no_other(refresh: RefreshSessi
     refresh.type("good", strategy="scheduled", cron="0 6 * * *", zone="UTC")
     refresh.type("taken", strategy="scheduled", cron="0 6 * * *", zone="UTC")
     refresh.rows(
-        "SELECT livewell.declare_schedule('walk.taken', 'interval', NULL, NULL, '1 hour', NULL, 'skip', '1 hour', false, false)"
+        "SELECT livewell.declare_schedule('walk.taken', 'interval', NULL, NULL, '1 hour', NULL, 'skip', '1 "
+        "hour', false, false)"
     )
     sync(refresh)
 
@@ -264,11 +270,14 @@ def test_a_walk_reserves_the_measured_size(refresh: RefreshSession) -> None:
     assert refresh.rows("SELECT units, count(*) FROM livewell.job GROUP BY units") == [(70_000, 11)]
 
 
-# -- workers of 0.6.0: their due check plans and begins walks itself -------------------------------------------------
+# -- workers of 0.6.0: their due check plans and begins walks itself -----------------------------
 
 
 def old_turn(refresh: RefreshSession) -> str | None:
-    """What the due check of 0.6.0 does with a type, as in its dispatcher._walk; None: it leaves it alone."""
+    """What the due check of 0.6.0 does with a type, as in its dispatcher._walk.
+
+    None: it leaves it alone.
+    """
     next_slot = refresh.now() + timedelta(days=1)
     for name, cron, zone, due, paused, shown, now in refresh.rows(
         "SELECT data_type, cron, zone, due_at, paused, shown, now FROM livewell.list_walks()"

@@ -32,7 +32,8 @@ def register(session: StoreSession) -> int:
     """A worker that has the task, for a day."""
     worker = session.register(queues=[QUEUE], name="host:1")
     session.rows(
-        "UPDATE livewell.worker SET kinds = ARRAY['livewell.refresh'], expires_at = expires_at + interval '1 day' WHERE id = %s",
+        "UPDATE livewell.worker SET kinds = ARRAY['livewell.refresh'], expires_at = expires_at + interval '1 "
+        "day' WHERE id = %s",
         worker,
     )
     return worker
@@ -123,7 +124,10 @@ def test_what_nobody_watches_is_parked(store: StoreSession) -> None:
 
 
 def test_who_waits_by_reading_through_counts_as_somebody(store: StoreSession) -> None:
-    """For a minute: its job is in the lane of people; and when that is gone, the due check comes to it."""
+    """For a minute: its job is in the lane of people.
+
+    And when that is gone, the due check comes to it.
+    """
     stored(store)
     store.advance(61)
     store.rows("SELECT livewell.read_through('quote', 'AAPL')")
@@ -460,7 +464,10 @@ def test_a_scheduled_type_waits_for_what_lane_0_leaves(store: StoreSession) -> N
 
 
 def test_a_restart_of_the_server_is_waited_for(store: StoreSession, queue_dsn: str) -> None:
-    """G5: the worker was there before the server began, and has not renewed since; one lease at most."""
+    """G5: the worker was there before the server began, and has not renewed since.
+
+    One lease at most.
+    """
     limited(store, rate_calls=60, rate_seconds=60, burst=10)
     stale(store)
     store.ask("AAPL")

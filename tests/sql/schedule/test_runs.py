@@ -11,7 +11,10 @@ from tests.support.schedule_sql import BEGIN, MINUTE, NAME, ScheduleSession
 
 
 def test_a_slot_runs_once_and_the_next_one_follows(schedule: ScheduleSession) -> None:
-    """The lease, the run and the next slot come in one call; whoever comes second finds that it has moved (S3)."""
+    """The lease, the run and the next slot come in one call.
+
+    Whoever comes second finds that it has moved (S3).
+    """
     due = schedule.due()
     first = schedule.begin("a")
     second = schedule.rows(BEGIN, NAME, "b", due, due, due + MINUTE, MINUTE, 0, None, MINUTE)[0][0]
@@ -191,7 +194,10 @@ def test_a_clock_that_is_set_back_runs_no_slot_twice(schedule: ScheduleSession) 
 
 
 def test_a_run_that_was_asked_for_comes_beside_the_slots(schedule: ScheduleSession) -> None:
-    """Once, also when it was asked for twice; also of a schedule that is paused; and it moves no slot (S5)."""
+    """Once, also when it was asked for twice; also of a schedule that is paused.
+
+    And it moves no slot (S5).
+    """
     schedule.close_run(schedule.begin())
     due = schedule.due()
     schedule.rows("SELECT livewell.pause_schedule(%s, true)", NAME)
@@ -257,7 +263,8 @@ def test_bounds_are_kept_by_the_database(schedule: ScheduleSession) -> None:
             schedule.every(name, every=timedelta(seconds=every), timeout=timeout)
     with pytest.raises(psycopg.Error, match="there are 1000 already"):
         schedule.rows(
-            "SELECT livewell.declare_schedule('s' || n, 'interval', NULL, NULL, interval '1 minute', NULL, 'once', interval '1 minute', false, false) FROM generate_series(1, 1000) AS n"
+            "SELECT livewell.declare_schedule('s' || n, 'interval', NULL, NULL, interval '1 minute', NULL, "
+            "'once', interval '1 minute', false, false) FROM generate_series(1, 1000) AS n"
         )
 
 
@@ -275,7 +282,10 @@ def test_runs_are_kept_thirty_days_and_what_runs_stays(schedule: ScheduleSession
 
 
 def test_what_is_late_is_named_after_two_intervals_and_a_minute(schedule: ScheduleSession) -> None:
-    """A schedule by its gap, a loop by its pulse; what is paused is not late, and where no scheduler ever ran its loop is (R24)."""
+    """A schedule by its gap, a loop by its pulse.
+
+    What is paused is not late, and where no scheduler ever ran its loop is (R24).
+    """
     assert schedule.late() == ["schedule.loop"]
     schedule.freeze()
     schedule.tick()
@@ -329,7 +339,10 @@ def test_the_history_is_read_in_pages_newest_first(schedule: ScheduleSession) ->
 
 
 def test_every_role_has_the_rights_it_needs(schedule: ScheduleSession) -> None:
-    """A worker declares, ticks, begins, renews, ends and prunes; an operator asks, pauses, lists and removes; the hub knows what is late."""
+    """A worker declares, ticks, begins, renews, ends and prunes.
+
+    An operator asks, pauses, lists and removes; the hub knows what is late.
+    """
     try:
         schedule.rows("SET ROLE livewell_worker")
         schedule.every("by_worker")

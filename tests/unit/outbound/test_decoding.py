@@ -100,7 +100,10 @@ def test_a_body_over_its_bound_is_too_large(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_a_bomb_is_cut_before_it_fills_memory(encoding: str) -> None:
-    """300 MB of zeros arrive as 300 KB; what is unpacked stays below three megabytes, whatever the bound says."""
+    """300 MB of zeros arrive as 300 KB.
+
+    What is unpacked stays below three megabytes, whatever the bound says.
+    """
     packer = zlib.compressobj(9, zlib.DEFLATED, 31 if encoding == "gzip" else 15)
     wire = b"".join(packer.compress(bytes(1_000_000)) for _ in range(300)) + packer.flush()
     tracemalloc.start()

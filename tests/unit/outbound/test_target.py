@@ -114,7 +114,10 @@ def test_a_refusal_never_repeats_path_or_query() -> None:
 
 @given(st.text(max_size=60))
 def test_no_key_can_leave_its_place_in_the_url(key: str) -> None:
-    """A raw key in path or query is either refused or taken verbatim: host and port are never its to choose (F-D19)."""
+    """A raw key in path or query is either refused or taken verbatim.
+
+    Host and port are never its to choose (F-D19).
+    """
     for url in (f"https://api.example.com/quote/{key}", f"https://api.example.com/quote?symbol={key}"):
         try:
             target = HOSTS.read(url)

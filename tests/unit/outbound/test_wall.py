@@ -91,7 +91,10 @@ def test_story_3_upgrade_your_plan_decides_nothing() -> None:
 def test_words_under_a_status_they_do_not_belong_to_are_not_believed(
     status: int, message: str, expected: str | None
 ) -> None:
-    """Then the status speaks alone: six hours of silence need more than a phrase in some error page."""
+    """Then the status speaks alone.
+
+    Six hours of silence need more than a phrase in some error page.
+    """
     assert kind(status, body(message)) == expected
 
 
@@ -111,7 +114,10 @@ def test_words_under_a_status_they_do_not_belong_to_are_not_believed(
     ],
 )
 def test_a_200_without_known_words_in_an_error_object_is_no_wall(content: bytes) -> None:
-    """Rows, headlines and pages may hold any words; what is wrong with them is for validate to say."""
+    """Rows, headlines and pages may hold any words.
+
+    What is wrong with them is for validate to say.
+    """
     assert kind(200, content) is None
 
 

@@ -120,7 +120,8 @@ async def _guest(address: str) -> AsyncIterator[Home]:
         await asyncio.to_thread(scratch.create, address, name)
     except Exception as error:
         raise LivewellError(
-            f"the demo needs a database of its own, and this server gives none: {str(error).strip()}. Unset DATABASE_URL to use the embedded server"
+            f"the demo needs a database of its own, and this server gives none: {str(error).strip()}. Unset "
+            "DATABASE_URL to use the embedded server"
         ) from error
     try:
         yield Home(scratch.sibling(address, name))

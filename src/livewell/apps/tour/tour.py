@@ -106,7 +106,8 @@ async def _database(settings: Settings, narrator: Narrator) -> AsyncIterator[str
             server = await asyncio.to_thread(embedded.start, data_dir)
         narrator.step(
             "Postgres",
-            f"embedded Postgres {server.version} {'started' if ours else 'found running'} in {time.monotonic() - began:.1f} s",
+            f"embedded Postgres {server.version} {'started' if ours else 'found running'} in "
+            f"{time.monotonic() - began:.1f} s",
             f"No server was set up for this: it is a Python package. Its data: {data_dir}",
         )
         yield server.dsn
@@ -183,7 +184,8 @@ def _tell(tally: Tally, narrator: Narrator) -> None:
     narrator.end(
         f"{tally.done:,} done, {tally.lost:,} lost, {tally.effects_doubled:,} effects doubled, "
         f"{tally.runs_repeated:,} runs repeated",
-        f"{tally.seconds:.1f} s in all. Repeated are the runs that the dead worker had begun; none of them had committed its row.",
+        f"{tally.seconds:.1f} s in all. Repeated are the runs that the dead worker had begun; none of them had "
+        "committed its row.",
         good=tally.good,
     )
 
@@ -213,7 +215,8 @@ class _Work:
                 await asyncio.sleep(_LOOK_SECONDS)
         self._narrator.step(
             "Work",
-            f"two worker processes, up in {time.monotonic() - began:.1f} s: {' and '.join(map(_called, self._workers))}",
+            f"two worker processes, up in {time.monotonic() - began:.1f} s: "
+            f"{' and '.join(map(_called, self._workers))}",
             "livewell worker livewell.apps.tour.tasks:app, twice",
         )
         await opened.admin.pause(QUEUE, paused=False)
@@ -251,7 +254,8 @@ class _Work:
         self._dead, self._held = await self._ledger.held(victim.name)
         self._narrator.step(
             "Kill",
-            f"kill -9 {victim.pid}: {victim.name} is gone at {now.done:,} done, with {len(self._held):,} jobs in its hands",
+            f"kill -9 {victim.pid}: {victim.name} is gone at {now.done:,} done, with {len(self._held):,} jobs "
+            "in its hands",
             f"It told nobody. Its lease runs out in {LEASE_SECONDS} s; until then its jobs remain its own.",
             style="red",
         )

@@ -191,5 +191,6 @@ def _module(name: str) -> Any:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise LivewellError(
-            f"{error}: benchmarks are run in a source checkout with the extras dev and bench installed, as `make bench` does"
+            f"{error}: benchmarks are run in a source checkout with the extras dev and bench installed, as "
+            "`make bench` does"
         ) from None

@@ -141,7 +141,8 @@ def _find_psql(settings: Settings) -> str:
     if found is None:
         looked = ", ".join(map(str, places)) or "no embedded Postgres is installed"
         raise LivewellError(
-            f"there is no psql beside the server's programs ({looked}) nor on PATH. Install one: apt install postgresql-client"
+            f"there is no psql beside the server's programs ({looked}) nor on PATH. Install one: apt install "
+            "postgresql-client"
         )
     return found
 

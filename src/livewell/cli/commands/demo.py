@@ -145,11 +145,17 @@ def _last_words(totals: Totals) -> list[tuple[str, str]]:
     style = "bold green" if totals.good else "bold red"
     lines = [
         (
-            f"{totals.wrong_values_stored} wrong values stored, {totals.calls_above_limit} calls above the limit, {totals.false_verdicts} false verdicts",
+            (
+                f"{totals.wrong_values_stored} wrong values stored, {totals.calls_above_limit} calls above the "
+                f"limit, {totals.false_verdicts} false verdicts"
+            ),
             style,
         ),
         (
-            f"{totals.values_compared:,} stored values and {totals.verdicts_compared:,} verdicts compared with the simulator's own log, {totals.seconds:.0f} s",
+            (
+                f"{totals.values_compared:,} stored values and {totals.verdicts_compared:,} verdicts compared with "
+                f"the simulator's own log, {totals.seconds:.0f} s"
+            ),
             "dim",
         ),
     ]

@@ -45,6 +45,7 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
     if found:
         if not as_json:
             echo(
-                f"{len(found)} finding{'s' * (len(found) != 1)} in {seconds:.1f} s. Each is explained: livewell docs operations/doctor"
+                f"{len(found)} finding{'s' * (len(found) != 1)} in {seconds:.1f} s. Each is explained: livewell "
+                "docs operations/doctor"
             )
         ctx.exit(PROBLEM)

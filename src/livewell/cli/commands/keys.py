@@ -44,7 +44,8 @@ def keys() -> None:
     "--sessions-max",
     type=int,
     metavar="N",
-    help="Sessions that the viewers of a public key may have at a time, one address a tenth of them. Not given: LIVEWELL_PUBLIC_SESSIONS_MAX.",
+    help="Sessions that the viewers of a public key may have at a time, one address a tenth of them. Not given: "
+    "LIVEWELL_PUBLIC_SESSIONS_MAX.",
 )
 @click.option("--expires", metavar="TIME", help="For how long it is good, like 90d; never ends if not given.")
 @AS_JSON

@@ -58,7 +58,10 @@ def _lines(one: UpstreamPlan, found: Plan) -> list[str]:
     limit = "no limit" if one.calls_allowed is None else f"{one.calls_allowed * 60:,.0f} are allowed"
     lines = [
         f"{one.upstream}{' (paused)' if one.paused else ''}: {_share(one.freshness)} can be fresh",
-        f"  calls a minute: {one.calls_needed * 60:,.0f} are needed, {limit}, {one.calls * 60:,.0f} will be made; in the last minute {one.calls_last_minute:,.0f}",
+        (
+            f"  calls a minute: {one.calls_needed * 60:,.0f} are needed, {limit}, {one.calls * 60:,.0f} will be "
+            f"made; in the last minute {one.calls_last_minute:,.0f}"
+        ),
     ]
     if words := not_fresh_words(one):
         lines.append(f"  not fresh: {words}")

@@ -47,7 +47,8 @@ def list_schedules(ctx: click.Context, *, as_json: bool) -> None:
         print_table(
             columns,
             (_cells(row, now) for row in rows),
-            empty="Nothing runs by the clock yet: schedules appear when a worker starts. Start one with: livewell worker module:attribute",
+            empty="Nothing runs by the clock yet: schedules appear when a worker starts. Start one with: "
+            "livewell worker module:attribute",
         )
     ctx.exit(1 if any(row["late"] for row in rows) else 0)
 
@@ -64,7 +65,8 @@ def run(*, name: str, as_json: bool) -> None:
         echo(f"A run of {name} was asked for; see: livewell runs history {name}")
     else:
         echo(
-            f"A run of {name} was asked for, but no worker that has its handler was here for a minute; it begins when one starts."
+            f"A run of {name} was asked for, but no worker that has its handler was here for a minute; it "
+            "begins when one starts."
         )
 
 

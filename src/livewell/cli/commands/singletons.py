@@ -56,7 +56,8 @@ def take(ctx: click.Context, *, name: str, force: bool, as_json: bool) -> None:
 _WORDS = {
     "taken": "{name} is free: the next worker that wants it has it.",
     "free": "{name} is held by nobody.",
-    "alive": "The holder of {name} lives, and keeps it. Stop that process; or cut off its run with: livewell singletons take {name} --force",
+    "alive": "The holder of {name} lives, and keeps it. Stop that process; or cut off its run with: livewell "
+    "singletons take {name} --force",
 }
 
 

@@ -49,7 +49,8 @@ def _show(document: dict[str, Any]) -> None:
     _heading(f"Is everything fresh?  {share}", how_known(document, "refresh"))
     if refresh:
         echo(
-            f"{refresh['viewers']:,} viewers in {refresh['sessions']:,} sessions with {refresh['subscriptions']:,} subscriptions{_due(refresh)}"
+            f"{refresh['viewers']:,} viewers in {refresh['sessions']:,} sessions with "
+            f"{refresh['subscriptions']:,} subscriptions{_due(refresh)}"
         )
     columns = [Column("type"), *(Column(word, number=True) for word in _VERDICTS)]
     columns += [Column("refreshed", number=True), Column("refused", number=True), Column("note", elastic=True)]

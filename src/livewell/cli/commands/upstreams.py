@@ -29,7 +29,8 @@ _RESUMED = {
 }
 _PROBED = {
     "probing": "The next call to {name} tries whether it is back; see: livewell upstreams list",
-    "silent": "{name} asked for silence, and a probe would break it. To end the silence: livewell upstreams resume {name}",
+    "silent": "{name} asked for silence, and a probe would break it. To end the silence: livewell upstreams "
+    "resume {name}",
     "closed": "The breaker of {name} is closed, calls are allowed: there is nothing to probe.",
 }
 _CLOSED = {

@@ -57,7 +57,8 @@ SLOTS = click.option(
 @click.option(
     "--metrics",
     metavar="HOST:PORT",
-    help="Serve this worker's metrics there (LIVEWELL_METRICS_ADDRESS); with --processes each next one at the next port.",
+    help="Serve this worker's metrics there (LIVEWELL_METRICS_ADDRESS); with --processes each next one at the "
+    "next port.",
 )
 @click.option("--leash", is_flag=True, hidden=True, help="Stop when standard input ends: whoever started us is gone.")
 @click.pass_context

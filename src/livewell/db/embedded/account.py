@@ -139,6 +139,9 @@ def _name_of(uid: int) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without PG*, which would redirect the programs; C, because we read their messages; UTC, to skip a search."""
+    """Ours without PG*, which would redirect the programs; C, because we read their messages.
+
+    UTC, to skip a search.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
     return kept | {"LC_ALL": "C", "TZ": "UTC"}

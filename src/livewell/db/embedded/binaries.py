@@ -148,7 +148,10 @@ def _identify(bin_dir: Path, package: Path | None) -> Binaries | None:
 
 
 def _copy(package: Path, place: Path) -> None:
-    """Copy the package and its libraries beside it, all or nothing; older copies go, as no server runs now."""
+    """Copy the package and its libraries beside it, all or nothing.
+
+    Older copies go, as no server runs now.
+    """
     shutil.rmtree(place.parent, ignore_errors=True)
     place.parent.mkdir(mode=0o755)
     place.parent.chmod(0o755)

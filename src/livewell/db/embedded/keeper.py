@@ -81,7 +81,10 @@ async def keep(folder: Path, bin_dir: Path | None, *, also_stopped: bool = False
 
 @asynccontextmanager
 async def kept_alive(settings: Settings) -> AsyncIterator[None]:
-    """Within the block the embedded server is revived; nothing happens where DATABASE_URL names another one."""
+    """Within the block the embedded server is revived.
+
+    Nothing happens where DATABASE_URL names another one.
+    """
     if settings.database_url is not None:
         yield
         return

@@ -28,7 +28,8 @@ def open_folder(data_dir: Path) -> Folder | None:
         return None
     except NotADirectoryError:
         raise ConfigurationError(
-            f"embedded Postgres: {folder.root} is not a folder, or lies below a file. Set LIVEWELL_DATA_DIR to a folder; it is made if it is not there."
+            f"embedded Postgres: {folder.root} is not a folder, or lies below a file. Set LIVEWELL_DATA_DIR to "
+            "a folder; it is made if it is not there."
         ) from None
     except PermissionError as error:
         raise EmbeddedPostgresError(

@@ -82,7 +82,8 @@ def remove_stale_file(cluster: Path, dead: Postmaster) -> None:
     if dead.segment is not None and not _SEGMENTS.exists():
         raise EmbeddedPostgresError(
             f"embedded Postgres: {cluster}/postmaster.pid names process {dead.pid}, which exists but is not the "
-            "server. Check that no postgres process of this folder is left with: ps ax | grep postgres, then remove the file."
+            "server. Check that no postgres process of this folder is left with: ps ax | grep postgres, then "
+            "remove the file."
         )
     (cluster / "postmaster.pid").unlink(missing_ok=True)
 

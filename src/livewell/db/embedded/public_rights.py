@@ -1,7 +1,10 @@
-"""What every login of the embedded cluster may do: less than Postgres gives to PUBLIC by default (L11).
+"""What every login of the embedded cluster may do.
 
-Temporary tables and large objects are ways to fill the disk that no role of ours needs. The cluster and its database are ours alone, so they are taken from PUBLIC here; on a server of somebody else nothing is
-touched, and docs/reference/roles.md has the statements.
+Less than Postgres gives to PUBLIC by default (L11).
+
+Temporary tables and large objects are ways to fill the disk that no role of ours needs. The cluster
+and its database are ours alone, so they are taken from PUBLIC here; on a server of somebody else
+nothing is touched, and docs/reference/roles.md has the statements.
 """
 
 from __future__ import annotations

@@ -37,7 +37,9 @@ _POLL_SECONDS = 0.02
 def start(
     data_dir: Path, *, parameters: Mapping[str, str] = {}, wait_seconds: float = 30, bin_dir: Path | None = None
 ) -> EmbeddedServer:
-    """Start the server of this folder, or attach to it; making the folder and the cluster when there are none.
+    """Start the server of this folder, or attach to it.
+
+    Making the folder and the cluster when there are none.
 
     `parameters` are Postgres settings, remembered for later starts; a server that is already running gets them at its
     next start.
@@ -136,9 +138,12 @@ def _clear_the_way(folder: Folder, deadline: float) -> None:
 
 
 def _let_it_leave(pid: int, deadline: float) -> None:
-    """Wait for a server in its last moment: it gives its memory back first and removes its files, by name, after that.
+    """Wait for a server in its last moment.
 
-    Were the next one started in between, its files would be removed. A postgres that stays is a stranger.
+    It gives its memory back first and removes its files, by name, after that.
+
+    Were the next one started in between, its files would be removed. A postgres that stays is a
+    stranger.
     """
     patience = min(deadline, time.monotonic() + _LEAVING_SECONDS_MAX)
     while runs_postgres(pid) and time.monotonic() < patience:
@@ -160,7 +165,10 @@ def _start(
 
 
 def _launch(folder: Folder, binaries: Binaries, account: Account, deadline: float) -> EmbeddedServer:
-    """Launch until it is ready, again after what passes by itself: a port just taken, old backends just ending."""
+    """Launch until it is ready, again after what passes by itself.
+
+    A port just taken, old backends just ending.
+    """
     port, refused = free_port(int(folder.read("port") or 0)), 0
     while True:
         outcome = launch(folder, binaries, account, port=port, deadline=deadline)
@@ -198,5 +206,6 @@ def _not_accepting(folder: Folder, pid: int, reason: str | None) -> str:
 def _orphaned(folder: Folder) -> str:
     return (
         f"the server of {folder.cluster} was killed, but sessions of it still run, and a second server beside them "
-        "would destroy the data. They end with their current statement; see them with: ps ax | grep 'postgres: livewell'"
+        "would destroy the data. They end with their current statement; see them with: ps ax | grep 'postgres: "
+        "livewell'"
     )

@@ -119,7 +119,8 @@ def connect(dsn: str) -> Iterator[psycopg.Connection[Any]]:
         except errors.InsufficientPrivilege as error:
             raise MigrationError(
                 f'livewell migrate: "{connection.info.user}" may not read what is installed: {str(error).strip()}. '
-                f'Run, as an administrator, what fits its work: GRANT livewell_worker TO "{connection.info.user}" (workers, and apps that enqueue), '
+                "Run, as an administrator, what fits its work: GRANT livewell_worker TO "
+                f'"{connection.info.user}" (workers, and apps that enqueue), '
                 "or livewell_operate (operators), or livewell_readonly (to look)"
             ) from error
         except psycopg.OperationalError as error:
@@ -141,7 +142,8 @@ def _make_roles(connection: psycopg.Connection[Any]) -> None:
         raise
     except errors.InsufficientPrivilege as error:
         raise MigrationError(
-            f"livewell migrate: may not prepare the roles: {str(error).strip()}. Let a superuser run: livewell migrate --print | psql -1, "
+            f"livewell migrate: may not prepare the roles: {str(error).strip()}. Let a superuser run: livewell "
+            "migrate --print | psql -1, "
             f'or: GRANT livewell_owner TO "{connection.info.user}"; or migrate with --roles none.'
         ) from error
 
@@ -200,7 +202,8 @@ def _gave_up(connection: psycopg.Connection[Any], error: Exception) -> str:
     if oldest:
         pid, name, state, seconds = oldest
         hint = (
-            f'The oldest open transaction here is of pid {pid} ("{name}", {state}, {seconds} s). Wait for it or end it with '
+            f'The oldest open transaction here is of pid {pid} ("{name}", {state}, {seconds} s). Wait for it or '
+            "end it with "
             f"SELECT pg_terminate_backend({pid}); then run: livewell migrate"
         )
     return f"livewell migrate: gave up, nothing was changed: {str(error).strip()}. {hint}"

@@ -88,7 +88,10 @@ def release_number(version: str) -> tuple[int, int, int]:
 
 
 def _refuse_twins(packages: tuple[Package, ...]) -> None:
-    """All functions are in one schema: a capability of another package must not replace somebody's."""
+    """All functions are in one schema.
+
+    A capability of another package must not replace somebody's.
+    """
     owners: dict[str, str] = {}
     ours = {one.name for one in built_in()}
     for package in packages:

@@ -1,4 +1,7 @@
-"""Say whether a schema fits this release: for a person (`check`), and for a worker about to start (`require_current`)."""
+"""Say whether a schema fits this release.
+
+For a person (`check`), and for a worker about to start (`require_current`).
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -31,7 +34,10 @@ class Problem:
 
 
 def check(dsn: str, *, bundle: Bundle | None = None) -> list[Problem]:
-    """Compare a database with this release; an empty list means it is exactly what `migrate` would leave."""
+    """Compare a database with this release.
+
+    An empty list means it is exactly what `migrate` would leave.
+    """
     bundle = bundle or Bundle.load()
     with connect(dsn) as connection:
         state = read_state(connection)

@@ -96,7 +96,8 @@ def edited_files(bundle: Bundle, books: Books) -> list[SqlFile]:
 def edited_message(file: SqlFile) -> str:
     """Say what to do about an edited file."""
     return (
-        f"{file.label} was edited after it ran here. A numbered file is never changed: put it back as it was and write the next number, "
+        f"{file.label} was edited after it ran here. A numbered file is never changed: put it back as it was "
+        "and write the next number, "
         "or, if nothing in this database matters, drop schema livewell and migrate again."
     )
 
@@ -150,12 +151,14 @@ def _refuse_other_owner(books: Books, roles: Roles) -> None:
 def _refuse_newer(bundle: Bundle, books: Books) -> None:
     if books.version is not None and release_number(books.version) > release_number(bundle.version):
         raise MigrationError(
-            f"livewell migrate: the schema is of release {books.version}, this package is {bundle.version}: an older package never changes a newer schema. "
+            f"livewell migrate: the schema is of release {books.version}, this package is {bundle.version}: an "
+            "older package never changes a newer schema. "
             f"Install livewell {books.version} or newer."
         )
     if gone := uninstalled(bundle, books):
         raise MigrationError(f"livewell migrate: {uninstalled_message(gone[0])} {uninstalled_mend(gone[0])}")
     if unknown := unknown_files(bundle, books):
         raise MigrationError(
-            f"livewell migrate: {unknown[0]} ran here, but this package ({bundle.version}) does not carry it: it is from another build. Install that one."
+            f"livewell migrate: {unknown[0]} ran here, but this package ({bundle.version}) does not carry it: "
+            "it is from another build. Install that one."
         )

@@ -90,7 +90,10 @@ def steps(plan: Plan) -> Iterator[Step]:
 
 
 def render(roles: Roles = "create", *, bundle: Bundle | None = None) -> str:
-    """Write the whole installation as one script for an empty database: `livewell migrate --print | psql -1 DATABASE`."""
+    """Write the whole installation as one script for an empty database.
+
+    `livewell migrate --print | psql -1 DATABASE`.
+    """
     bundle = bundle or Bundle.load()
     plan = make_plan(bundle, State(Books(me=""), {}, {}), roles)
     head = f"-- Livewell {bundle.version}: the whole schema, for an empty database. Run as a superuser, as one transaction: psql -1 -f FILE DATABASE\n"

@@ -78,6 +78,7 @@ def _failed(name: str, error: str) -> Finding:
         "check_failed",
         name,
         f"The check {name} could not be made: {error}",
-        "Nothing is known about what it looks at. If others failed too, the database is slow or this login may not read it.",
+        "Nothing is known about what it looks at. If others failed too, the database is slow or this login may "
+        "not read it.",
         "LIVEWELL_LOG_LEVEL=debug livewell doctor",
     )

@@ -52,7 +52,8 @@ def replica() -> Finding:
         "not_primary",
         "database",
         "DATABASE_URL leads to a replica.",
-        "Workers and servers refuse it: claims, limits and freshness are decided on the primary only. After a fail-over the address may still point at the old one.",
+        "Workers and servers refuse it: claims, limits and freshness are decided on the primary only. After a "
+        "fail-over the address may still point at the old one.",
         "export DATABASE_URL=postgresql://PRIMARY/NAME, and start workers and servers again",
     )
 
@@ -97,7 +98,8 @@ async def clock(patient: Patient) -> Sequence[Finding]:
             "clock_skew",
             "clock",
             f"This machine's clock and the database's are {span(skew)} apart.",
-            "Tokens are refused too early or too late, and source times look old or lie in the future. Freshness itself is judged by the database's clock alone.",
+            "Tokens are refused too early or too late, and source times look old or lie in the future. "
+            "Freshness itself is judged by the database's clock alone.",
             "timedatectl set-ntp true (on both machines)",
         )
     ]
@@ -118,7 +120,8 @@ async def listening(patient: Patient) -> Sequence[Finding]:
             "listen_deaf",
             "listen_url",
             seen,
-            "Nobody is woken: jobs and pushes wait for the next poll, about a second, instead of milliseconds. Nothing is lost.",
+            "Nobody is woken: jobs and pushes wait for the next poll, about a second, instead of milliseconds. "
+            "Nothing is lost.",
             "export LIVEWELL_LISTEN_URL=postgresql://SERVER-ITSELF:5432/NAME, and start workers and servers again",
         )
     ]
@@ -134,7 +137,8 @@ async def session(patient: Patient) -> Sequence[Finding]:
             "session_setting",
             name,
             f"Sessions of login {login} have {name} = {value}; {NEEDED[name]} is needed.",
-            "Through a transaction pooler Livewell cannot set it itself. With jit on, looking at the state takes seconds; under another isolation or a lock timeout claims fail; "
+            "Through a transaction pooler Livewell cannot set it itself. With jit on, looking at the state "
+            "takes seconds; under another isolation or a lock timeout claims fail; "
             "another date style cannot be read.",
             f'psql -c "ALTER ROLE \\"{login}\\" SET {name} = \'{NEEDED[name]}\'", then reconnect the pooler',
         )
@@ -149,7 +153,8 @@ async def old_transactions(patient: Patient) -> Sequence[Finding]:
         Finding(
             "old_transaction",
             f"pid {row['pid']}",
-            f"A transaction of login {row['login']} ({row['program'] or 'no name'}, pid {row['pid']}, {row['doing']}) is open for {span(row['seconds'])}.",
+            f"A transaction of login {row['login']} ({row['program'] or 'no name'}, pid {row['pid']}, "
+            f"{row['doing']}) is open for {span(row['seconds'])}.",
             means,
             f"psql -c 'SELECT pg_terminate_backend({row['pid']})'",
         )
@@ -174,8 +179,10 @@ async def bloat(patient: Patient) -> Sequence[Finding]:
         Finding(
             "bloat",
             row["name"],
-            f"Table {row['name']} has {row['dead']:,} dead rows and {row['live']:,} live ones; last autovacuum: {row['last_autovacuum'] or 'never'}.",
-            "Vacuum does not keep up, or an old transaction keeps it from removing them. Everything that reads the table reads them too.",
+            f"Table {row['name']} has {row['dead']:,} dead rows and {row['live']:,} live ones; last autovacuum: "
+            f"{row['last_autovacuum'] or 'never'}.",
+            "Vacuum does not keep up, or an old transaction keeps it from removing them. Everything that reads "
+            "the table reads them too.",
             f"psql -c 'VACUUM (ANALYZE) {row['schema']}.{row['name']}'",
         )
         for row in await patient.rows(_BLOAT, _DEAD_ROWS_MAX)

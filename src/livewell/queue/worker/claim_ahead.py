@@ -157,7 +157,10 @@ class ClaimAhead:
             self._wake.set()
 
     def report_late(self, lost: Iterable[Held]) -> None:
-        """These are somebody else's by now, but a call that was made has used what it used: the database books the difference to what it has charged."""
+        """These are somebody else's by now, but a call that was made has used what it used.
+
+        The database books the difference to what it has charged.
+        """
         late = [held for held in lost if held.job.permitted is not None and held.job.used_units is not None]
         if late:
             self._holding.late.extend(late)

@@ -57,7 +57,10 @@ _STRANGERS_MAX = 1000  # names that fit a pattern and are no queues
 
 
 class LimitedRow(NamedTuple):
-    """One row of claim_limited: a job and its permit; or, without either, what there is to wait for."""
+    """One row of claim_limited: a job and its permit.
+
+    Or, without either, what there is to wait for.
+    """
 
     answer: str  # claimed, wait, buried
     claimed: Claimed
@@ -137,7 +140,10 @@ class ClaimLimited:
         return set(self._due)
 
     def makes_room(self, queue: str) -> bool:
-        """Whether somebody may wait for a call of this queue to end; a rate or a budget does not."""
+        """Whether somebody may wait for a call of this queue to end.
+
+        A rate or a budget does not.
+        """
         return queue in self._placed
 
     def nudge(self, queue: str) -> None:
@@ -152,7 +158,10 @@ class ClaimLimited:
         self._wake.set()
 
     def note_wall(self, held: Held, outcome: Outcome | None) -> None:
-        """Keep a bandwidth wall until the database knows it; the end of the job says it too, if the database is there to hear it."""
+        """Keep a bandwidth wall until the database knows it.
+
+        The end of the job says it too, if the database is there to hear it.
+        """
         permit = held.job.permitted
         if permit is not None and isinstance(outcome, Failed) and outcome.blame is Blame.WALL:
             self._walls.keep(BandwidthWall(held.job.claimed.queue, permit.credential or "", permit.call))
@@ -178,12 +187,16 @@ class ClaimLimited:
         self._look_at = time.monotonic() + _LOOK_SECONDS
 
     async def _tell_lacks(self, missing: Sequence[tuple[str, str]], without: Sequence[str]) -> None:
-        """Name what is missing, never what it would hold: once in the log, and in the row of each incarnation."""
+        """Name what is missing, never what it would hold.
+
+        Once in the log, and in the row of each incarnation.
+        """
         lacks = [f"{limiter} {credential}" for limiter, credential in missing]
         if lacks != self._lacks:
             for limiter, credential in missing:
                 log.warning(
-                    "a credential is missing here: set this environment variable and start again; its calls are left to other workers",
+                    "a credential is missing here: set this environment variable and start again; its calls are "
+                    "left to other workers",
                     upstream=limiter,
                     variable=credential,
                     queues_not_claimed=list(without),
@@ -298,7 +311,10 @@ class ClaimLimited:
             self._due[queue] = 0.0
 
     def _freed(self, queue: str) -> None:
-        """One of our calls has ended: there is a place here, and perhaps under the queue's limits."""
+        """One of our calls has ended.
+
+        There is a place here, and perhaps under the queue's limits.
+        """
         if self.makes_room(queue):
             self.nudge(queue)
         self._wake.set()

@@ -120,7 +120,10 @@ class Keeper:
         await link.close()
 
     def _ask_the_loop(self) -> tuple[Snapshot, tuple[Wall, ...]] | None:
-        """The event loop's own answer is the proof that it turns; none within a third of the lease means it hangs."""
+        """The event loop's own answer is the proof that it turns.
+
+        None within a third of the lease means it hangs.
+        """
         answer: concurrent.futures.Future[tuple[Snapshot, tuple[Wall, ...]]] = concurrent.futures.Future()
 
         def give() -> None:

@@ -53,7 +53,10 @@ class Marks:
         self.whole_at = time.monotonic() + self._pause
 
     def not_looked(self) -> None:
-        """A look from the beginning did not happen, for its queue is paused: what was known before still holds."""
+        """A look from the beginning did not happen, for its queue is paused.
+
+        What was known before still holds.
+        """
         if self.whole_at is not None:
             self.whole_at = time.monotonic() + self._pause
 

@@ -36,7 +36,10 @@ _STOPPED = (0, -signal.SIGTERM)  # the latter: it was still importing, and held 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Seconds before a dead child is replaced: base · 2ⁿ up to the cap, ± 20 %; n starts again after a calm run."""
+    """Seconds before a dead child is replaced: base · 2ⁿ up to the cap, ± 20 %.
+
+    N starts again after a calm run.
+    """
 
     base_seconds: float = 0.5
     cap_seconds: float = 30.0
@@ -49,7 +52,10 @@ class Restart:
 
 
 class Supervisor:
-    """Keeps so many children alive until stop() is called; `command(place)` is the argument list of a place's child."""
+    """Keeps so many children alive until stop() is called.
+
+    `command(place)` is the argument list of a place's child.
+    """
 
     def __init__(
         self,

@@ -322,7 +322,10 @@ class Worker:
             )
 
     def _on_buried(self) -> None:
-        """Somebody owns our jobs by now; whatever we still hold is worthless, but what its calls have used."""
+        """Somebody owns our jobs by now.
+
+        Whatever we still hold is worthless, but what its calls have used.
+        """
         holding = self.holding
         if holding.worker == 0 or self._stopping.is_set():
             return
@@ -352,7 +355,8 @@ class Worker:
         await self._slots.starved.wait()
         self._hurry.set()  # handlers may wait for something that died: their jobs go back at once
         raise LivewellError(
-            "the process ran out of memory, and parts of it may have failed unseen; the worker ends so that a new process can take over"
+            "the process ran out of memory, and parts of it may have failed unseen; the worker ends so that a "
+            "new process can take over"
         )
 
     async def _watch_threads(self) -> None:

@@ -31,14 +31,19 @@ _NEVER = re.compile(
     """
 )
 ALLOWED = (
-    "its value would be sent to the upstream. Allowed is any other name than LIVEWELL_*, DATABASE_URL, PG*, those of the system (PATH, HOME, "
-    "SSH_* …), and those that the settings jwt and alert_channels name. Put the upstream's key into a variable of its own, "
+    "its value would be sent to the upstream. Allowed is any other name than LIVEWELL_*, DATABASE_URL, PG*, "
+    "those of the system (PATH, HOME, "
+    "SSH_* …), and those that the settings jwt and alert_channels name. Put the upstream's key into a variable "
+    "of its own, "
     "such as FMP_API_KEY, where the workers run, and name that one"
 )
 
 
 def own_variables(settings: Settings) -> frozenset[str]:
-    """What the settings name as env:NAME: keys of token issuers, addresses and secrets of alert channels."""
+    """What the settings name as env:NAME.
+
+    Keys of token issuers, addresses and secrets of alert channels.
+    """
     named = [issuer.key for issuer in settings.jwt or ()]
     for channel in settings.alert_channels or ():
         named += [channel.address, channel.secret or ""]
@@ -56,7 +61,10 @@ def refusal(name: str) -> str:
 
 
 def secrets_for(upstream: UpstreamDefinition) -> Secrets:
-    """Every credential of the upstream that this process has: whichever a call is made with, the upstream may know them all."""
+    """Every credential of the upstream that this process has.
+
+    Whichever a call is made with, the upstream may know them all.
+    """
     return secrets_of(*(os.environ.get(name, "") for name in upstream.credentials))
 
 

@@ -1,7 +1,10 @@
-"""What there is to fetch, as plain values: an upstream and a type, checked when they were read (upstream_file.py, type_file.py).
+"""What there is to fetch, as plain values.
 
-The type is the one source of its table, of the schema that answers are checked against, and of the statement that stores them (contract 22): `columns` below is all that
-any of the three knows about a column.
+An upstream and a type, checked when they were read (upstream_file.py, type_file.py).
+
+The type is the one source of its table, of the schema that answers are checked against, and of the
+statement that stores them (contract 22): `columns` below is all that any of the three knows about a
+column.
 """
 
 from __future__ import annotations
@@ -44,7 +47,10 @@ class UpstreamDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where a time stands in a row, and how it is written; a time without an offset is in the zone."""
+    """Where a time stands in a row, and how it is written.
+
+    A time without an offset is in the zone.
+    """
 
     path: Path
     format: TimeFormat
@@ -70,7 +76,10 @@ class Column:
     zone: str = "UTC"
 
     def registered(self, *, key: bool) -> dict[str, Any]:
-        """The column as data_type.columns has it: all that the table and the upsert are made from."""
+        """The column as data_type.columns has it.
+
+        All that the table and the upsert are made from.
+        """
         bounds: dict[str, Any] = {
             "min": None if self.minimum is None else _written(self.minimum),
             "max": None if self.maximum is None else _written(self.maximum),
@@ -85,7 +94,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A path and a query with {key} or {keys} in them; a parameter with {from} is left out where everything is asked for."""
+    """A path and a query with {key} or {keys} in them.
+
+    A parameter with {from} is left out where everything is asked for.
+    """
 
     path: str
     query: tuple[tuple[str, str], ...]

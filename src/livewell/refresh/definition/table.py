@@ -1,6 +1,10 @@
-"""Read a table of a definition: every value is taken out with its type and bounds checked, and what is left over at the end is a name nobody knows.
+"""Read a table of a definition.
 
-Values come from TOML or from JSON, so a number may be an int or a Decimal, and a date a date or a text. Errors begin with where they are: `quote.toml: column "price": …`.
+Every value is taken out with its type and bounds checked, and what is left over at the end is a
+name nobody knows.
+
+Values come from TOML or from JSON, so a number may be an int or a Decimal, and a date a date or a
+text. Errors begin with where they are: `quote.toml: column "price": …`.
 """
 
 from __future__ import annotations

@@ -155,7 +155,8 @@ def _call(table: Table, place: str) -> Call:
         table.wrong(
             "path",
             path,
-            f"/segments of A-Z a-z 0-9 . _ ~ - and {place} are allowed, without //, .. or ?; the query has its own table",
+            f"/segments of A-Z a-z 0-9 . _ ~ - and {place} are allowed, without //, .. or ?; the query has its "
+            "own table",
         )
     given = table.take("query")
     query = (

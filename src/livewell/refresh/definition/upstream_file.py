@@ -64,7 +64,8 @@ def read_upstream(
     for credential in credentials:
         if not _VARIABLE.fullmatch(credential):
             table.refuse(
-                "credentials: each is the NAME of an environment variable (A-Z 0-9 _), as in FMP_API_KEY; never write the key itself"
+                "credentials: each is the NAME of an environment variable (A-Z 0-9 _), as in FMP_API_KEY; never "
+                "write the key itself"
             )
         if private_hosts is not None and is_ours(credential, own_variables):
             table.refuse(f"credentials: {refusal(credential)}")

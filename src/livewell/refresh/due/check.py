@@ -113,7 +113,10 @@ class DueCheck:
             await self._leave()
 
     async def turn(self) -> float:
-        """One turn, if the singleton is ours; answers for how many seconds there is nothing to do."""
+        """One turn, if the singleton is ours.
+
+        Answers for how many seconds there is nothing to do.
+        """
         held = await self.singleton.keep()
         if not isinstance(held, Held):
             return min(max(held.wait_seconds, 0.05), self._poll_seconds)
@@ -160,7 +163,10 @@ class DueCheck:
         return True
 
     async def _recount(self, upstreams: Sequence[str]) -> None:
-        """Count the viewers of the next page of each upstream's keys: order under overload goes by what was counted last."""
+        """Count the viewers of the next page of each upstream's keys.
+
+        Order under overload goes by what was counted last.
+        """
         self._counted = {
             name: (await self._link.call(_RECOUNT, (name, *self._counted.get(name, (None, None)))))[0]
             for name in upstreams

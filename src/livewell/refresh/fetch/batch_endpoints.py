@@ -1,4 +1,7 @@
-"""Which batch endpoints to leave alone for a while: those that were refused several times in a row, whatever keys they were asked for."""
+"""Which batch endpoints to leave alone for a while.
+
+Those that were refused several times in a row, whatever keys they were asked for.
+"""
 
 from __future__ import annotations
 

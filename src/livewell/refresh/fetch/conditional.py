@@ -1,4 +1,7 @@
-"""Ask "has it changed since?": the headers of a conditional request, and what an answer gives for the next one. Pure."""
+"""Ask "has it changed since?".
+
+The headers of a conditional request, and what an answer gives for the next one. Pure.
+"""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ class Connection:
 
 
 def share_of(definition: TypeDefinition, upstream: UpstreamDefinition, keys: Sequence[str]) -> Share | None:
-    """Which other calls may use the connection of this one; None where no answer could prove its question.
+    """Which other calls may use the connection of this one.
+
+    None where no answer could prove its question.
 
     What a transform makes of an answer may hold keys that the upstream never said.
     """

@@ -61,7 +61,10 @@ class Fetched:
     had_length: bool = True
 
     def counted(self, counts: str) -> int:
-        """The bytes that the budget counts, which is the upstream's setting (R16): wire, decoded, or the larger."""
+        """The bytes that the budget counts, which is the upstream's setting (R16).
+
+        Wire, decoded, or the larger.
+        """
         match counts:
             case "wire":
                 return self.wire_bytes

@@ -190,7 +190,10 @@ def _not_fresh(served: Sequence[Served], needed: float, allowed: float | None) -
 def serve(
     upstream: UpstreamFacts, types: dict[str, TypeFacts], groups: Sequence[Group], *, walking: float = 0.0
 ) -> list[Served]:
-    """Each group as the limits let it be; walking: calls a second that walks through universes want, on lane 1."""
+    """Each group as the limits let it be.
+
+    Walking: calls a second that walks through universes want, on lane 1.
+    """
     call_seconds = upstream.call_seconds or 0.0
     asked = [group for group in groups if group.asked]
     people, background = ([group for group in asked if group.lane == lane] for lane in (0, 1))
@@ -327,7 +330,34 @@ def _plan_type(facts: TypeFacts, upstream: UpstreamFacts, served: Sequence[Serve
 # ── what to slow down ──
 
 _FACTORS = (1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
-_NICE_SECONDS = (1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 14400, 21600, 43200, 86400)  # fmt: skip
+_NICE_SECONDS = (
+    1,
+    2,
+    5,
+    10,
+    15,
+    20,
+    30,
+    45,
+    60,
+    90,
+    120,
+    180,
+    300,
+    600,
+    900,
+    1200,
+    1800,
+    2700,
+    3600,
+    5400,
+    7200,
+    10800,
+    14400,
+    21600,
+    43200,
+    86400,
+)
 _WORTH = 0.05  # of the calls needed, or of the units: less is not worth naming
 _ADVICE_MAX = 5
 _ALL = 0.98  # of what could be fresh: enough

@@ -1,4 +1,8 @@
-"""What a plan is computed from, as values: demand in groups of like keys, costs by type, limits by upstream. From the document that livewell.plan_state() gives."""
+"""What a plan is computed from, as values.
+
+Demand in groups of like keys, costs by type, limits by upstream. From the document that
+livewell.plan_state() gives.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +116,10 @@ def read_facts(document: Mapping[str, Any]) -> Facts:
 
 
 def granted_per_second(calls: float, window_seconds: float, call_seconds: float | None) -> float:
-    """What the limiter gives in the long run: a call counts while it is in flight, and one window more (limiter_room.sql)."""
+    """What the limiter gives in the long run.
+
+    A call counts while it is in flight, and one window more (limiter_room.sql).
+    """
     return calls / (window_seconds + (call_seconds or 0.0))
 
 
@@ -165,7 +172,10 @@ def _budget(one: Mapping[str, Any]) -> BudgetFacts | None:
 
 
 def walks_per_day(cron: str, zone: str, after: datetime) -> float:
-    """How often a cron expression comes, over the next week; one that comes less often, by its next instant."""
+    """How often a cron expression comes, over the next week.
+
+    One that comes less often, by its next instant.
+    """
     end, at, walks = after + timedelta(days=_WALK_DAYS), after, 0
     try:
         while walks < _WALKS_MAX:

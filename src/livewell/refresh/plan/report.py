@@ -144,7 +144,10 @@ _WHY = {
 
 
 def not_fresh_words(one: UpstreamPlan) -> str:
-    """`25 % fail, and are asked again later; 1 % are being fetched …`; nothing if nearly everything can be fresh."""
+    """`25 % fail, and are asked again later; 1 % are being fetched …`.
+
+    Nothing if nearly everything can be fresh.
+    """
     told = [f"{share:.0%} ".replace("%", " %") + _WHY[why] for why, share in one.not_fresh if share >= _TOLD]
     return "; ".join(told)
 

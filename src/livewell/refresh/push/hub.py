@@ -96,7 +96,10 @@ class Hub:
         return len(self._followers)
 
     def hear(self, listener: Callable[[str], None]) -> None:
-        """Call this for every nudge that the hub hears; with an empty name after the listening connection was lost."""
+        """Call this for every nudge that the hub hears.
+
+        With an empty name after the listening connection was lost.
+        """
         self._hear.append(listener)
 
     def has_room(self, client: Client | None) -> bool:
@@ -114,12 +117,16 @@ class Hub:
         if left:
             self.unfollow(follower)
             raise InvalidOption(
-                f"{len(left)} keys too many: this process follows {len(self._followers)} and may follow {self._settings.watched_keys_max} (LIVEWELL_WATCHED_KEYS_MAX)"
+                f"{len(left)} keys too many: this process follows {len(self._followers)} and may follow "
+                f"{self._settings.watched_keys_max} (LIVEWELL_WATCHED_KEYS_MAX)"
             )
         return follower
 
     def extend(self, follower: Follower, keys: Iterable[Pair], *, read: bool = True) -> Sequence[Pair]:
-        """Follow these keys too, in this order; answers those that do not fit into the client's share, or into this process."""
+        """Follow these keys too, in this order.
+
+        Answers those that do not fit into the client's share, or into this process.
+        """
         # The very objects that are known here: whatever looks one up below finds it without
         # comparing texts.
         asked = [self._places.get(place, place) for place in dict.fromkeys(keys) if place not in follower.keys]
@@ -144,7 +151,10 @@ class Hub:
         return left
 
     def _show(self, follower: Follower, places: Sequence[Pair]) -> None:
-        """What others have been told, now; anything newer, and what nobody here knows yet, comes with the next pass."""
+        """What others have been told, now.
+
+        Anything newer, and what nobody here knows yet, comes with the next pass.
+        """
         known = [(place, self._known.get(place)) for place in places]
         follower.begin([shown.now() for _, shown in known if shown is not None and shown.has_value])
         unknown = [place for place, shown in known if shown is None or not shown.has_value]
@@ -200,7 +210,7 @@ class Hub:
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._run(), name="hub")
 
-    # -- waking ------------------------------------------------------------------------------------------------------
+    # -- waking -----------------------------------------------------------------------------------
 
     def _on_nudge(self, name: str) -> None:
         if name == CHANGED and self._followers:
@@ -244,13 +254,16 @@ class Hub:
             await asyncio.wait([listening], timeout=2)
 
     async def _rest(self) -> None:
-        """Until there is something to do: a wake-up; at the latest, with followers, the next verdict that turns or the poll interval."""
+        """Until there is something to do: a wake-up.
+
+        At the latest, with followers, the next verdict that turns or the poll interval.
+        """
         limit = self._settings.poll_seconds if self._followers else 3600.0
         if self._heap:
             limit = min(limit, max(0.0, self._heap[0][0] - time.monotonic()))
         await self._wake.wait(limit)
 
-    # -- one pass ----------------------------------------------------------------------------------------------------
+    # -- one pass ---------------------------------------------------------------------------------
 
     async def _pass_watched(self, now: float) -> None:
         """A pass; while the database lets it wait, verdicts whose time is over are turned without it."""
@@ -364,7 +377,7 @@ class Hub:
                 follower.tell(shown)
                 self.told += 1
 
-    # -- verdicts that turn by time alone ----------------------------------------------------------------------------
+    # -- verdicts that turn by time alone ---------------------------------------------------------
 
     def _turn(self, place: Pair, seconds: float | None) -> None:
         self._turns.pop(place, None)
@@ -374,7 +387,10 @@ class Hub:
             heapq.heappush(self._heap, (at, place))
 
     def _turn_overdue(self) -> None:
-        """Tell what is overdue by more than a moment: the database has not said what it is instead."""
+        """Tell what is overdue by more than a moment.
+
+        The database has not said what it is instead.
+        """
         overdue = time.monotonic() - GRACE_SECONDS
         for place in [place for place, at in self._turns.items() if at < overdue]:
             known = self._known.get(place)

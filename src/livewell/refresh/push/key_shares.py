@@ -1,6 +1,10 @@
-"""How many keys a client's streams and waiting reads may follow: a share of what the process may (H6, X10).
+"""How many keys a client's streams and waiting reads may follow.
 
-Counted like streams, by client, each key once however many of its streams follow it. Whoever follows in this process without being a client (`app.watch`, `app.get`) has no share, only the bound of all.
+A share of what the process may (H6, X10).
+
+Counted like streams, by client, each key once however many of its streams follow it. Whoever
+follows in this process without being a client (`app.watch`, `app.get`) has no share, only the bound
+of all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
-"""One state of a key as it is shown to everybody: read once, serialised once, shared by all who follow it.
+"""One state of a key as it is shown to everybody.
 
-The value stays the text that Postgres gave: numbers are passed on digit by digit, and what nobody takes apart here is not taken apart.
+Read once, serialised once, shared by all who follow it.
 
-A state knows until when its verdict holds, counted from before the database was asked: an answer that was held up on its way is not the fresher for it. Whoever shows a state shows now(), so what
+The value stays the text that Postgres gave: numbers are passed on digit by digit, and what nobody
+takes apart here is not taken apart.
+
+A state knows until when its verdict holds, counted from before the database was asked: an answer
+that was held up on its way is not the fresher for it. Whoever shows a state shows now(), so what
 was kept here through an outage is never shown as fresh.
 """
 
@@ -101,7 +105,10 @@ class KeyState:
 
     @property
     def left_seconds(self) -> float | None:
-        """How long the verdict still holds; less than nothing when its time is over, None when time alone does not change it."""
+        """How long the verdict still holds.
+
+        Less than nothing when its time is over, None when time alone does not change it.
+        """
         return None if self.stale_at is None else self.turns_seconds - (clock() - self._asked_at)
 
     def now(self) -> KeyState:
@@ -159,7 +166,10 @@ class KeyState:
         )
 
     def body(self, *, value: bool, numbers: Numbers) -> bytes:
-        """All of the document that does not change while time passes: made once, however many it is sent to."""
+        """All of the document that does not change while time passes.
+
+        Made once, however many it is sent to.
+        """
         made = self._made.get((value, numbers))
         if made is None:
             told = self._dictionary(numbers if value else None)

@@ -109,7 +109,10 @@ class StreamedSessions:
         *,
         client: Client | None = None,
     ) -> StreamedSession | None:
-        """Follow what a session is subscribed to, as far as it fits into the client's share; None when there is no such session, or it is somebody else's."""
+        """Follow what a session is subscribed to, as far as it fits into the client's share.
+
+        None when there is no such session, or it is somebody else's.
+        """
         viewing = StreamedSession(session, user, Follower(client), allowed)
         # Known before it is read: a change from here on is touched or nudged, and it is read again
         # afterwards.
@@ -274,7 +277,10 @@ class StreamedSessions:
         viewing.follower.wake.set()
 
     def _extend(self, viewing: StreamedSession, wanted: Iterable[Pair]) -> None:
-        """What does not fit is capped: the client is told, and nothing that is followed already suffers for it (H6)."""
+        """What does not fit is capped.
+
+        The client is told, and nothing that is followed already suffers for it (H6).
+        """
         left = self._hub.extend(viewing.follower, wanted)
         viewing.cap(left)
         if not left:

@@ -1,8 +1,12 @@
-"""From the database's JSON text to Python: a Decimal for every number of a numeric column, whatever its digits, and what JSON says for all others (R30).
+"""From the database's JSON text to Python.
+
+A Decimal for every number of a numeric column, whatever its digits, and what JSON says for all
+others (R30).
 
     numeric → Decimal, trailing zeros kept     bigint, integer → int     double → float     jsonb → as json.loads gives it
 
-JSON has one kind of number; only the type's columns say which of them are money. orjson has no Decimal, and a float keeps 15 digits.
+JSON has one kind of number; only the type's columns say which of them are money. orjson has no
+Decimal, and a float keeps 15 digits.
 """
 
 from __future__ import annotations

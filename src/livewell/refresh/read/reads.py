@@ -89,7 +89,7 @@ class Reads:
         """End what follows changes."""
         await self.hub.close()
 
-    # -- get ---------------------------------------------------------------------------------------------------------
+    # -- get --------------------------------------------------------------------------------------
 
     async def get(
         self,
@@ -159,7 +159,10 @@ class Reads:
         return Read(KeyState((kind, key), row, asked_at=asked_at), demand, throttled, retry_at, retry_seconds)
 
     async def _read_alone(self, kind: str, key: str) -> Read:
-        """What there is, with its true verdict, where a demand cannot be written down: a full disk is no reason to show nothing."""
+        """What there is, with its true verdict, where a demand cannot be written down.
+
+        A full disk is no reason to show nothing.
+        """
         if time.monotonic() >= self._warn_at:
             self._warn_at = time.monotonic() + _WARN_SECONDS
             log.warning("the disk of the database is full: what is stale cannot be asked for", type=kind)
@@ -191,7 +194,7 @@ class Reads:
         columns = self._columns[kind] = {column.name: column.type for column in definition.columns}
         return columns
 
-    # -- watch -------------------------------------------------------------------------------------------------------
+    # -- watch ------------------------------------------------------------------------------------
 
     async def watch(self, kind: str, keys: Sequence[str], *, user: str | None = None) -> AsyncGenerator[Reading, None]:
         """First the current state of each key, then every change, until the caller stops."""

@@ -1,4 +1,8 @@
-"""Look at types, and change what may be changed without a file: times to live of single keys (R2), the universe (R19), and whether a type is refreshed at all. The command line and the API stand on this."""
+"""Look at types, and change what may be changed without a file.
+
+Times to live of single keys (R2), the universe (R19), and whether a type is refreshed at all. The
+command line and the API stand on this.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +74,10 @@ class TypeAdmin:
         return await find_drift(self._database.call)
 
     async def pause(self, name: str, *, paused: bool, upstream: bool = False) -> None:
-        """Stop or start refreshing a type, or everything from an upstream; what is stored is read as before."""
+        """Stop or start refreshing a type, or everything from an upstream.
+
+        What is stored is read as before.
+        """
         act = acts.line(f"{'upstreams' if upstream else 'types'}.{'pause' if paused else 'resume'}", name)
         query = _PAUSE_UPSTREAM if upstream else _PAUSE_TYPE
         found = (await self._database.call(query, (name, paused, *act)))[0][0]

@@ -1,4 +1,6 @@
-"""Put a definition into the registry: check its sample, then row, table, limiter and queue in one transaction.
+"""Put a definition into the registry.
+
+Check its sample, then row, table, limiter and queue in one transaction.
 
     file ──read──▶ definition ──sample──▶ apply_type() ──additive──▶ created | changed | unchanged
                                               └──anything else──▶ ChangeRefused, with the SQL a person would have to run
@@ -139,7 +141,10 @@ async def _check_upstream(database: Database, definition: TypeDefinition, where:
 
 
 async def _load_calendar(database: Database, definition: TypeDefinition, where: str) -> None:
-    """The sessions of the exchange that the type names; without them the rule `session` would be plain age."""
+    """The sessions of the exchange that the type names.
+
+    Without them the rule `session` would be plain age.
+    """
     if definition.answer.calendar is None:
         return
     try:
@@ -163,7 +168,8 @@ async def _patiently(database: Database, query: str, params: tuple[Any, ...]) ->
         except DatabaseError as error:
             if error.sqlstate == _NOT_ALLOWED:
                 raise LivewellError(
-                    "only the owner may change the registry: connect as a member of livewell_owner, or as whoever ran `livewell migrate`"
+                    "only the owner may change the registry: connect as a member of livewell_owner, or as "
+                    "whoever ran `livewell migrate`"
                 ) from error
             if error.sqlstate != _LOCK_NOT_AVAILABLE or left == 0:
                 raise

@@ -1,10 +1,13 @@
-"""The registry as a process knows it: definitions by name and version, read again when they have changed, without a restart.
+"""The registry as a process knows it.
+
+Definitions by name and version, read again when they have changed, without a restart.
 
     asked for a type ──known, looked at lately──▶ it
           └──else──▶ SELECT name, version ──the same──▶ it
                             └──another──▶ read that row, forget the old one
 
-A job says for which version it was made: a newer one than we know makes us look at once. A row that cannot be read does not hide the others.
+A job says for which version it was made: a newer one than we know makes us look at once. A row that
+cannot be read does not hide the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Make one call for a sample, by hand but under the upstream's limits: the permit, the bytes and the credential are the same as a worker's.
+"""Make one call for a sample, by hand but under the upstream's limits.
+
+The permit, the bytes and the credential are the same as a worker's.
 
 asked ──permit──▶ called ──bytes booked──▶ the answer, or the reason why there is none
   └──no permit now──▶ what stands in the way, and for how long

@@ -50,14 +50,18 @@ async def record(
     now: datetime,
     transforms: Mapping[str, Transform] | None = None,
 ) -> Recorded:
-    """Fetch one answer and write it as a sample, whether or not it validates: a new sample is wanted most when the old schema does not fit."""
+    """Fetch one answer and write it as a sample, whether or not it validates.
+
+    A new sample is wanted most when the old schema does not fit.
+    """
     if not definition.fetch.pattern.fits(key):
         raise InvalidOption(f"{definition.name}: key {key[:40]!r} does not fit {definition.fetch.pattern.text}")
     answer = await fetch(build(definition, [key], upstream), definition, upstream)
     secrets = secrets_for(upstream)
     if secrets.is_in(answer.body):
         raise LivewellError(
-            f"{definition.name} {key}: the answer repeats the credential it was asked with, so it is not recorded: a file is no place for it"
+            f"{definition.name} {key}: the answer repeats the credential it was asked with, so it is not "
+            "recorded: a file is no place for it"
         )
     result = validate(
         definition,

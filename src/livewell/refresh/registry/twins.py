@@ -1,6 +1,9 @@
-"""Which types of an upstream could be mistaken for each other: the yearly and the quarterly statement of a company repeat the same key and have the same fields.
+"""Which types of an upstream could be mistaken for each other.
 
-An answer of a type with a twin proves its key, but not its type. On a connection that has carried another question it proves nothing (ADR 0011).
+The yearly and the quarterly statement of a company repeat the same key and have the same fields.
+
+An answer of a type with a twin proves its key, but not its type. On a connection that has carried
+another question it proves nothing (ADR 0011).
 """
 
 from __future__ import annotations

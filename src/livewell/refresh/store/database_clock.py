@@ -1,6 +1,9 @@
-"""What the database's clock says, without asking it each time: the last instant it told, and the local time that has passed since.
+"""What the database's clock says, without asking it each time.
 
-Only to judge what is absurdly in the future; everything that is stored or compared is decided by the database itself.
+The last instant it told, and the local time that has passed since.
+
+Only to judge what is absurdly in the future; everything that is stored or compared is decided by
+the database itself.
 """
 
 from __future__ import annotations
@@ -10,7 +13,10 @@ from datetime import datetime, timedelta
 
 
 class DatabaseClock:
-    """Set by every answer that carries the database's time; local durations are monotonic, so a wrong local clock does not matter."""
+    """Set by every answer that carries the database's time.
+
+    Local durations are monotonic, so a wrong local clock does not matter.
+    """
 
     def __init__(self) -> None:
         self._told: datetime | None = None

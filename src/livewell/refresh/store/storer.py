@@ -42,7 +42,10 @@ _REST_SECONDS_MAX = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of one result: stored, unchanged, older, missing, type_changed, rejected (reason), fenced."""
+    """What became of one result.
+
+    Stored, unchanged, older, missing, type_changed, rejected (reason), fenced.
+    """
 
     answer: str
     reason: str | None
@@ -197,14 +200,20 @@ def _written(entries: Sequence[Entry]) -> str:
 
 
 def _unwritable(error: Exception) -> bool:
-    """Something in the results does not fit its column or breaks a constraint; nobody else's does."""
+    """Something in the results does not fit its column or breaks a constraint.
+
+    Nobody else's does.
+    """
     return isinstance(error, InvalidPayload | InvalidOption) or (
         isinstance(error, DatabaseError) and error.sqlstate[:2] in ("22", "23")
     )
 
 
 def _words(error: Exception, entry: Entry) -> str:
-    """What the database said, without the lines about values; its first may hold one, but not our credential."""
+    """What the database said, without the lines about values.
+
+    Its first may hold one, but not our credential.
+    """
     state = getattr(error, "sqlstate", "") or "22"
     said = secrets_of(os.environ.get(entry.credential or "", "")).hide(str(error).splitlines()[0], 200)
     return f"the table refused it ({state}): {said}"

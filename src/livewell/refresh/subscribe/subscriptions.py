@@ -32,7 +32,10 @@ FROM livewell.subscribe(%s, %s, %s::text[], %s::text[], %s, %s)
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What became of one pair, and how fresh it is. `wanted`: it is stale and may be asked for now."""
+    """What became of one pair, and how fresh it is. `wanted`.
+
+    It is stale and may be asked for now.
+    """
 
     data_type: str
     key: str
@@ -75,7 +78,10 @@ class Subscriptions:
         return session if answer == "open" else answer
 
     async def heartbeat(self, session: uuid.UUID, user: str | None = None) -> bool:
-        """A message came from the client; false when there is no such session, or it is somebody else's."""
+        """A message came from the client.
+
+        False when there is no such session, or it is somebody else's.
+        """
         rows = await self._database.call("SELECT livewell.heartbeat_session(%s, %s)", (session, user))
         return bool(rows[0][0] == "alive")
 
@@ -93,7 +99,11 @@ class Subscriptions:
         subscriptions_max: int | None = None,
         cold_max: int | None = None,
     ) -> list[Subscription] | UnknownSession:
-        """Watch (type, key) pairs, at most 1,000 in a call; answers for each distinct pair, in the order given. cold_max: keys nobody knew that a stranger may bring up in a minute."""
+        """Watch (type, key) pairs, at most 1,000 in a call.
+
+        Answers for each distinct pair, in the order given. cold_max: keys nobody knew that a
+        stranger may bring up in a minute.
+        """
         types, keys = [one for one, _ in pairs], [key for _, key in pairs]
         most = self._database.settings.subscriptions_max if subscriptions_max is None else subscriptions_max
         rows = await self._database.call(_SUBSCRIBE, (session, user, types, keys, most, cold_max))

@@ -1,1 +1,4 @@
-"""Bytes in, values or a typed refusal out. Pure: nothing here touches the network or the database."""
+"""Bytes in, values or a typed refusal out. Pure.
+
+Nothing here touches the network or the database.
+"""

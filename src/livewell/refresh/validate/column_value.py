@@ -1,4 +1,6 @@
-"""One value of an answer as its column wants it: the type exactly, the bounds, and a form Postgres reads without rounding.
+"""One value of an answer as its column wants it.
+
+The type exactly, the bounds, and a form Postgres reads without rounding.
 
 numeric → all digits as they came, trailing zeros included     bigint, integer → int     double → float     date → YYYY-MM-DD     timestamptz → ISO in UTC
 """
@@ -49,7 +51,10 @@ def plain_number(number: int | Decimal) -> str:
 
 
 class Digits(str):
-    """A number as it came, digit by digit; equal to whatever is the same number: 1.5 and 1.50 are one row, and one content."""
+    """A number as it came, digit by digit.
+
+    Equal to whatever is the same number: 1.5 and 1.50 are one row, and one content.
+    """
 
     __slots__ = ("canonical",)
     canonical: str

@@ -39,7 +39,10 @@ def at_path(row: Row, path: Path) -> Any:
 
 
 def value_of(definition: TypeDefinition, rows: list[Row], now: datetime, tail: Tail | None) -> Value | Forgotten:
-    """What may be stored of these rows of one key; raises Refusal where they are not what the type says."""
+    """What may be stored of these rows of one key.
+
+    Raises Refusal where they are not what the type says.
+    """
     fields = _plan(definition).fields
     stored = [{name: convert(_field(row, name, path)) for name, path, convert in fields} for row in rows]
     _check_unique(definition, stored)

@@ -71,7 +71,10 @@ def parse(body: bytes) -> Document:
 
 
 def find_poison(value: object, *, outside: Collection[int] = ()) -> Refusal | None:
-    """The first poison in it, if there is any; objects whose id() is in `outside` are not looked into."""
+    """The first poison in it, if there is any.
+
+    Objects whose id() is in `outside` are not looked into.
+    """
     level = [value]
     while level:
         inner: list[object] = []

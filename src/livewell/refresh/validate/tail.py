@@ -1,10 +1,14 @@
-"""Of a history only the tail that can still change is fetched again: from which day on, and whether what came agrees with what is stored. Pure.
+"""Of a history only the tail that can still change is fetched again.
+
+From which day on, and whether what came agrees with what is stored. Pure.
 
     ├── settled, not asked for again ──┼── settled, asked for again ──┼── may still change ──┤ newest day stored
                                   newest − 2 windows             newest − window
 
-The settled days that are asked for again must be what they were. If they are not (a split rewrites every price since the beginning), the stored history and the answer contradict each other,
-and the whole history is asked for. The content hash of such a type has two halves, both of days up to two windows before the newest: all of them, and the settled ones.
+The settled days that are asked for again must be what they were. If they are not (a split rewrites
+every price since the beginning), the stored history and the answer contradict each other, and the
+whole history is asked for. The content hash of such a type has two halves, both of days up to two
+windows before the newest: all of them, and the settled ones.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Errors as RFC 9457 problem documents: type, title, status, detail, and where it fits the field and what is allowed.
+"""Errors as RFC 9457 problem documents.
 
-A problem says what happened and what is allowed. It never holds SQL, a path of this machine, a secret, or anything about what the caller may not see.
+Type, title, status, detail, and where it fits the field and what is allowed.
+
+A problem says what happened and what is allowed. It never holds SQL, a path of this machine, a
+secret, or anything about what the caller may not see.
 """
 
 from __future__ import annotations
@@ -116,7 +119,10 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 def install(app: FastAPI, nothing_here: Callable[[Request], Response]) -> None:
-    """Let every error of this application leave as a problem document; a person at a browser who finds nothing gets that page instead."""
+    """Let every error of this application leave as a problem document.
+
+    A person at a browser who finds nothing gets that page instead.
+    """
     handlers: tuple[tuple[type[Exception], Handler], ...] = (
         (Problem, _problem),
         (RequestValidationError, _invalid),
@@ -137,7 +143,10 @@ def _for_people(handler: Handler, nothing_here: Callable[[Request], Response]) -
 
 
 def _is_person(request: Request) -> bool:
-    """A browser that opens an address asks for HTML; a script in it, and every program, asks for anything or for JSON."""
+    """A browser that opens an address asks for HTML.
+
+    A script in it, and every program, asks for anything or for JSON.
+    """
     wanted = [part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")]
     asks = request.method in ("GET", "HEAD") and "text/html" in wanted
     return asks and not any(kind.endswith("json") for kind in wanted)
@@ -169,9 +178,12 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 def _wrong_method(request: Request) -> Problem:
-    """With the methods that are documented for this address, or those of all routes at it; the framework names those of the first.
+    """With the methods that are documented for this address, or those of all routes at it.
 
-    Of several documented addresses that fit, the longest is meant: a key may hold anything, so "AAPL/refresh" fits where a key is read, but that is not what the address is for.
+    The framework names those of the first.
+
+    Of several documented addresses that fit, the longest is meant: a key may hold anything, so
+    "AAPL/refresh" fits where a key is read, but that is not what the address is for.
     """
     paths: dict[str, dict[str, Any]] = request.app.openapi().get("paths", {})
     fitting = [path for path in paths if _form(path).fullmatch(request.url.path)]

@@ -1,4 +1,7 @@
-"""A reading as it goes over the wire: value, verdict and provenance; the reason is a word of a closed list, never what an upstream said."""
+"""A reading as it goes over the wire: value, verdict and provenance.
+
+The reason is a word of a closed list, never what an upstream said.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ Verdict = Literal["fresh", "stale", "lagging", "unverifiable", "missing", "faili
 Numbers = Annotated[
     NumbersOf,
     Query(
-        description="How numbers of the value are written: as JSON numbers with all their digits, or as strings, for clients whose JSON numbers have 15 digits."
+        description="How numbers of the value are written: as JSON numbers with all their digits, or as "
+        "strings, for clients whose JSON numbers have 15 digits."
     ),
 ]
 

@@ -85,7 +85,10 @@ class Auth:
         return None if key is None else replace(caller, scopes=key.scopes, types=key.types)
 
     def asks_database(self, headers: Headers) -> bool:
-        """Whether it costs a query to find out who this is: not for tokens, nor for keys that were good a moment ago, nor for what is no key at all."""
+        """Whether it costs a query to find out who this is.
+
+        Not for tokens, nor for keys that were good a moment ago, nor for what is no key at all.
+        """
         text = headers.get("authorization", "").partition(" ")[2].strip() or cookie_of(headers) or ""
         return split(text) is not None and not self.keys.remembers(text)
 
@@ -118,7 +121,10 @@ def cookie_of(headers: Headers) -> str | None:
 
 
 def _same_origin(headers: Headers, method: str) -> None:
-    """A cookie comes along whoever sends the request: what changes something must come from a page of ours (CSRF)."""
+    """A cookie comes along whoever sends the request.
+
+    What changes something must come from a page of ours (CSRF).
+    """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site in ("cross-site", "same-site"):
         raise Problem(403, "A login works on our own pages only.", word="cross-site")

@@ -64,7 +64,10 @@ class KeyAdmin:
     async def keys(
         self, *, everything: bool = False, after: str | None = None, limit: int = 100
     ) -> list[dict[str, Any]]:
-        """The newest first, after the one with a given id; with everything also login links and logins."""
+        """The newest first, after the one with a given id.
+
+        With everything also login links and logins.
+        """
         try:
             return await self._database.call_dicts(_LIST, (everything, limit, after))
         except DatabaseError as error:
@@ -106,7 +109,8 @@ def _check(name: str, scopes: Sequence[str], types: Sequence[str], seconds: floa
         raise InvalidOption("a public key may live in a web page, so it may have the scopes view and subscribe only")
     if types and not OF_EVERY_TYPE.isdisjoint(scopes):
         raise InvalidOption(
-            "a key that is bound to types cannot operate: what operators see and do concerns every type. Leave out --type, or make two keys"
+            "a key that is bound to types cannot operate: what operators see and do concerns every type. Leave "
+            "out --type, or make two keys"
         )
     if len(set(types)) > 100 or not all(one.isidentifier() and one.isascii() and len(one) <= 48 for one in types):
         raise InvalidOption("type: at most 100 names of types are allowed, as `livewell types list` shows them")

@@ -1,4 +1,8 @@
-"""For whom shares of streams, keys and waits are counted: the user; of somebody anonymous the public key and the network (IPv6: the /64), whatever number of sessions and addresses it has there."""
+"""For whom shares of streams, keys and waits are counted: the user.
+
+Of somebody anonymous the public key and the network (IPv6: the /64), whatever number of sessions
+and addresses it has there.
+"""
 
 from __future__ import annotations
 

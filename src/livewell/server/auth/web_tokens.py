@@ -89,7 +89,10 @@ class Tokens:
 
 
 def user_of(issuer: str, subject: str) -> str:
-    """jwt:<issuer's name>:<subject>; one that would be too long is known by its hash, under a prefix that no other has."""
+    """jwt:<issuer's name>:<subject>.
+
+    One that would be too long is known by its hash, under a prefix that no other has.
+    """
     user = f"jwt:{issuer}:{subject}"
     if len(user.encode()) <= _USER_BYTES_MAX:
         return user
@@ -111,7 +114,8 @@ def _key(issuer: Issuer) -> Any:
     if issuer.algorithm == "HS256":
         if "-----BEGIN" in text or len(text.encode()) < _SECRET_BYTES_MIN:
             raise ConfigurationError(
-                f"jwt {issuer.name}: key {issuer.key}: HS256 needs a secret of {_SECRET_BYTES_MIN} bytes or more, not a PEM key"
+                f"jwt {issuer.name}: key {issuer.key}: HS256 needs a secret of {_SECRET_BYTES_MIN} bytes or "
+                "more, not a PEM key"
             )
         return text
     try:

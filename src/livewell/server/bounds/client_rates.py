@@ -53,7 +53,10 @@ class ClientRates:
         )
 
     def take(self, client: str, kind: Kind, n: float = 1.0) -> float:
-        """Take n tokens, or all that a full bucket has: 0 when there were, else the seconds until there will be."""
+        """Take n tokens, or all that a full bucket has.
+
+        0 when there were, else the seconds until there will be.
+        """
         rate = self._rates[kind]
         most = max(1.0, rate * BURST_SECONDS)
         n = min(n, most)

@@ -1,4 +1,6 @@
-"""Places of a bounded thing that requests hold for a moment: so many in all, and a share for one client (livewell.shares).
+"""Places of a bounded thing that requests hold for a moment.
+
+So many in all, and a share for one client (livewell.shares).
 
 take ──the client has its share──▶ refused: 429, the bound is the client's own
  ├────all are taken──▶ refused: 503, the server is busy

@@ -1,4 +1,8 @@
-"""How many requests wait for a refresh at once: half of all that the server works on, and ten of one client; less when many wait (livewell.shares). Whoever is one too many gets what there is, without waiting."""
+"""How many requests wait for a refresh at once.
+
+Half of all that the server works on, and ten of one client; less when many wait (livewell.shares).
+Whoever is one too many gets what there is, without waiting.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""The socket before anyone is known: connections by address, deadlines, the HTTP protocol, and what was refused."""
+"""The socket before anyone is known.
+
+Connections by address, deadlines, the HTTP protocol, and what was refused.
+"""

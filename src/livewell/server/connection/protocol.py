@@ -205,7 +205,10 @@ class Protocol(HttpToolsProtocol):
             self._enter("answering", None if self.endless else self._bounds.answer_seconds)
 
     def pause_writing(self) -> None:
-        """Too much of what was written is not taken: that has a deadline, also if it is of the answer before."""
+        """Too much of what was written is not taken.
+
+        That has a deadline, also if it is of the answer before.
+        """
         super().pause_writing()
         if self.deadline is None and not self.endless:
             self.deadline = self._gate.clock() + self._bounds.answer_seconds
@@ -243,7 +246,11 @@ class Protocol(HttpToolsProtocol):
 
 
 class _Answer:
-    """The transport as uvicorn's answer sees it: the first write begins the time in which it has to be taken, and closing lets the client read it."""
+    """The transport as uvicorn's answer sees it.
+
+    The first write begins the time in which it has to be taken, and closing lets the client read
+    it.
+    """
 
     def __init__(self, connection: Protocol) -> None:
         self._connection = connection
@@ -263,7 +270,10 @@ class _Answer:
 
 
 def know(scope: Scope, *, user: bool) -> None:
-    """A caller is known on this connection: a newcomer does not get its place while others merely sit there."""
+    """A caller is known on this connection.
+
+    A newcomer does not get its place while others merely sit there.
+    """
     connection = connection_of(scope)
     if connection is not None:
         connection.know(Standing.USER if user else Standing.STRANGER)

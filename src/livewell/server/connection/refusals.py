@@ -1,6 +1,10 @@
-"""What was refused at the gate, by kind and by address: a metric, and one log line a minute for each kind.
+"""What was refused at the gate, by kind and by address.
 
-A flood must not become a flood of log lines, and what is told must be enough to act on: how many, and which address was the worst. Addresses are in the log only; the rows that doctor reads have counts.
+A metric, and one log line a minute for each kind.
+
+A flood must not become a flood of log lines, and what is told must be enough to act on: how many,
+and which address was the worst. Addresses are in the log only; the rows that doctor reads have
+counts.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""What every request passes before a route runs: host, origin, body, rate, a slot, and the line of its client."""
+"""What every request passes before a route runs.
+
+Host, origin, body, rate, a slot, and the line of its client.
+"""

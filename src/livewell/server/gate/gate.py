@@ -149,7 +149,10 @@ class Gate:
         return caller.client, True
 
     async def _caller(self, scope: Scope, headers: Headers, address: str) -> Caller:
-        """Whoever comes with a good key or token is let in, whatever others at the same address do; who fails too often is told so instead of why."""
+        """Whoever comes with a good key or token is let in, whatever others at the same address do.
+
+        Who fails too often is told so instead of why.
+        """
         auth, where = self._state.auth, network(address)
         failures = f"strange:{where}"
         try:
@@ -274,7 +277,10 @@ def _preflight(allowed: str | None) -> Response:
 
 
 def _counted(send: Send, scope: Scope) -> Send:
-    """Every answer is counted when it begins; how long that took is measured, but of streams, which begin at once and last."""
+    """Every answer is counted when it begins.
+
+    How long that took is measured, but of streams, which begin at once and last.
+    """
     began, method = time.monotonic(), scope["method"] if scope["method"] in _KNOWN else "other"
 
     async def counted(message: Message) -> None:
@@ -288,7 +294,11 @@ def _counted(send: Send, scope: Scope) -> Send:
 
 
 def _dressed(send: Send, scope: Scope, origin: str | None) -> Send:
-    """Headers that every answer has; never Access-Control-Allow-Credentials: another origin comes with a key of its own, or not at all. An answer that does not wait for the body is the last one of its connection."""
+    """Headers that every answer has.
+
+    Never Access-Control-Allow-Credentials: another origin comes with a key of its own, or not at
+    all. An answer that does not wait for the body is the last one of its connection.
+    """
     path, connection = scope["path"], connection_of(scope)
 
     async def dressed(message: Message) -> None:

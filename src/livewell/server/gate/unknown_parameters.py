@@ -1,4 +1,7 @@
-"""A parameter that nobody knows is refused: who writes maxage=1s believes to have asked for fresh data, and would never learn that nobody heard it.
+"""A parameter that nobody knows is refused.
+
+Who writes maxage=1s believes to have asked for fresh data, and would never learn that nobody heard
+it.
 
 What is known is what the OpenAPI document says.
 """

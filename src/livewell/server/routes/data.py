@@ -59,7 +59,8 @@ class Demanded(BaseModel):
     demand: str
     throttled: str | None = Field(
         default=None,
-        description="Why it cannot be refreshed now: budget, breaker, upstream (it asked for silence), probe, backed_off, paused, parked.",
+        description="Why it cannot be refreshed now: budget, breaker, upstream (it asked for silence), probe, "
+        "backed_off, paused, parked.",
     )
     retry_at: datetime | None = Field(default=None, description="When it is worth asking again, if that is known.")
 

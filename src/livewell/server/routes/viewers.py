@@ -30,7 +30,8 @@ PAIRS_MAX = 1000
 _UUID_CHARS = 36
 _TOO_MANY = {  # for somebody anonymous?
     False: "You have too many sessions; close some, or wait five minutes.",
-    True: "This public key, or your address, which may have a tenth of its sessions, has as many as it may. Close some, or wait until others are closed or have been silent for six minutes.",
+    True: "This public key, or your address, which may have a tenth of its sessions, has as many as it may. "
+    "Close some, or wait until others are closed or have been silent for six minutes.",
 }
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {

@@ -39,7 +39,10 @@ class SessionSource:
         return self._follower.waiting + len(self._viewing.untold) > _MUCH
 
     def next(self) -> bytes | None:
-        """The readings that have waited longest, each as it is by now; after the first of everything, ready."""
+        """The readings that have waited longest, each as it is by now.
+
+        After the first of everything, ready.
+        """
         frames: list[bytes] = []
         size = 0
         while size < CHUNK_BYTES and (shown := self._follower.pop()) is not None:

@@ -267,7 +267,10 @@ class Stream(StreamingResponse):
             await self._wait(min(beat_at, rights_at) - now)
 
     async def _say_presence(self, send: Send) -> None:
-        """That the database is away, for how long already, and that it is back: until then nobody can judge what was sent."""
+        """That the database is away, for how long already, and that it is back.
+
+        Until then nobody can judge what was sent.
+        """
         presence = self._streams.presence
         if presence.away != self._said_away:
             self._said_away = presence.away

@@ -68,7 +68,10 @@ class Connection(asyncio.Protocol):
         self._server.forget(self)
 
     def eof_received(self) -> None:
-        """Take the end of the client's stream for its leave; the transport then closes by itself."""
+        """Take the end of the client's stream for its leave.
+
+        The transport then closes by itself.
+        """
         self._leave()
         if self._buffer and self._task is None and not self._closing:
             self._buffer.clear()

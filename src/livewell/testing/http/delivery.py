@@ -68,7 +68,10 @@ class Delivery:
         await self._connection.pause(seconds)
 
     async def hang(self) -> None:
-        """Stay silent until the client leaves, which raises ClientLeft; after an hour, no longer."""
+        """Stay silent until the client leaves, which raises ClientLeft.
+
+        After an hour, no longer.
+        """
         await self.pause(SILENCE_SECONDS_MAX)
 
     def cut(self, *, reset: bool = False) -> None:

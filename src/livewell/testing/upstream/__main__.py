@@ -1,4 +1,7 @@
-"""`python -m livewell.testing.upstream LOG`: the fake upstream's process; FakeUpstream starts it."""
+"""`python -m livewell.testing.upstream LOG`: the fake upstream's process.
+
+FakeUpstream starts it.
+"""
 
 import asyncio
 import signal

@@ -44,7 +44,10 @@ class Answer:
     packed: bytes = b""
 
     def content(self, *, accepts_gzip: bool) -> tuple[bytes, bool]:
-        """Give the body as it goes out, and whether it is gzipped; level 1, as a busy server would."""
+        """Give the body as it goes out, and whether it is gzipped.
+
+        Level 1, as a busy server would.
+        """
         if not accepts_gzip or not self.body:
             return self.body, False
         if not self.packed:

@@ -27,7 +27,10 @@ SYMBOLS_MAX = 500  # of one batch
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One kind of data. step_seconds 0: the market's tick. time_field "": the source gives no time."""
+    """One kind of data. step_seconds 0: the market's tick. time_field "".
+
+    The source gives no time.
+    """
 
     name: str
     paths: tuple[str, ...]

@@ -35,7 +35,10 @@ def earnings_rows(listing: Listing, at: int, query: Mapping[str, str]) -> list[d
 
 
 def _row(listing: Listing, number: int, today: date) -> dict[str, Any] | None:
-    """Make the report of one quarter, counted from FIRST_YEAR; None when it is not announced yet."""
+    """Make the report of one quarter, counted from FIRST_YEAR.
+
+    None when it is not announced yet.
+    """
     reported = _day(listing, number)
     if _day(listing, number - 1) > today:
         return None  # only the next one is announced

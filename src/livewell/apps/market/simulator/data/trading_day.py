@@ -46,7 +46,10 @@ def _newest_session(half_hour: int) -> Session:
 
 
 def last_close(at: int) -> int:
-    """Give the last instant up to this one at which the exchange was open: this one, while it is."""
+    """Give the last instant up to this one at which the exchange was open.
+
+    This one, while it is.
+    """
     return min(at, newest_session(at)[2])
 
 

@@ -22,11 +22,13 @@ class Refusal(NamedTuple):
 REFUSALS = {
     "invalid_key": Refusal(
         401,
-        "Invalid API KEY. Please retry or visit our documentation to create one FREE https://site.financialmodelingprep.com/developer/docs",
+        "Invalid API KEY. Please retry or visit our documentation to create one FREE "
+        "https://site.financialmodelingprep.com/developer/docs",
     ),
     "entitlement_symbol": Refusal(
         402,
-        "Premium Query Parameter: 'Special Endpoint : This value set for 'symbol' is not available under your current subscription "
+        "Premium Query Parameter: 'Special Endpoint : This value set for 'symbol' is not available under your "
+        "current subscription "
         f"please visit our subscription page to upgrade your plan at {PRICING}",
     ),
     "entitlement_path": Refusal(
@@ -36,7 +38,8 @@ REFUSALS = {
     ),
     "legacy_path": Refusal(
         403,
-        "Legacy Endpoint : Due to Legacy endpoints being no longer supported - This endpoint is only available for legacy users "
+        "Legacy Endpoint : Due to Legacy endpoints being no longer supported - This endpoint is only available "
+        "for legacy users "
         f"who have valid subscriptions prior August 31, 2025. Please visit our subscription page {PRICING}",
     ),
     "exclusive": Refusal(
@@ -50,11 +53,13 @@ REFUSALS = {
     "suspended": Refusal(403, "Account suspended. Please contact support to reactivate your account."),
     "rate": Refusal(
         429,
-        "Limit Reach . Please upgrade your plan or visit our documentation for more details at https://site.financialmodelingprep.com/",
+        "Limit Reach . Please upgrade your plan or visit our documentation for more details at "
+        "https://site.financialmodelingprep.com/",
     ),
     "bandwidth": Refusal(
         429,
-        "Bandwidth Limit Reach . Please upgrade your plan or visit our documentation for more details at https://site.financialmodelingprep.com/",
+        "Bandwidth Limit Reach . Please upgrade your plan or visit our documentation for more details at "
+        "https://site.financialmodelingprep.com/",
     ),
     "error_500": Refusal(500, "Internal Server Error"),
     "error_503": Refusal(503, "Service Unavailable"),
