@@ -14,6 +14,7 @@ CREATE OR REPLACE FUNCTION livewell.grant_rights(p_matrix text)
 RETURNS void
 LANGUAGE plpgsql
 SET search_path = ''
+SET lock_timeout = '100ms'
 AS $$
 DECLARE
     c_letters   CONSTANT jsonb := '{
