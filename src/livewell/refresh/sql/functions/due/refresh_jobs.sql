@@ -24,8 +24,8 @@
 --         change since then, if the type has a revision window.
 --     fresh: on a connection of its own, because the key failed or was missing last time, and an
 --         answer like that proves nothing on a shared one (ADR 0011).
--- Arrays, not a call for each key: 500 calls with a row of the ledger took 19 ms of a due check,
--- one call takes 4. Index: data_type_pkey, ledger_pkey.
+-- Arrays, not a call for each key: to make 500 payloads took 19 ms of a due check by a call for
+-- each, and 4 ms by one call for all. Index: data_type_pkey, ledger_pkey.
 CREATE OR REPLACE FUNCTION livewell.refresh_jobs(
     p_types text[], p_keys text[], p_lanes integer[], p_calls integer[] DEFAULT NULL)
 RETURNS TABLE (

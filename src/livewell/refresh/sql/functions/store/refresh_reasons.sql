@@ -5,8 +5,8 @@
 -- whose fault each reason is, and what people are told.
 -- fate:      of the job. ledger: what move_ledger does with the key's row. fared: how the call
 --            counts for the limiter; without it the blame that came with the result decides.
--- Why one constant: it is folded into the plan of its caller, so a look at it costs 0.3 µs. A
--- session that has such a plan keeps it when this list changes, until the caller is planned anew.
+-- Why one constant: it is folded into the plan of its caller, so nothing is called for each result.
+-- A session that has such a plan keeps it when this list changes, until the caller is planned anew.
 CREATE OR REPLACE FUNCTION livewell.refresh_reasons()
 RETURNS jsonb
 LANGUAGE plpgsql
