@@ -4,4 +4,5 @@ market/   Financial Modeling Prep: its types, a simulator of it, and the demo of
 tour/     the queue alone: thousands of jobs, two workers, one of them killed
 plain.py  the app without tasks: workers run it when no app is named
 kit/      what demos share
+capability.py  what apps offer to the rest
 """

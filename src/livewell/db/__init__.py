@@ -13,6 +13,8 @@ acts.py        who is acting, and what was done
 migrate/       install and upgrade the schema
 embedded/      a Postgres server of our own
 scratch.py     databases for tests and demos
+open_app.py    what every opened app has of the database
+capability.py  what the database offers to the rest
 """
 
 from livewell.db.connection import Row

@@ -4,8 +4,8 @@ state.py     the whole system in one query
 gauges.py    every gauge, and where in the state it is
 metrics.py   gauges, counters and histograms as Prometheus reads them
 endpoint.py  a worker's own metrics page
-rules.py     evaluates every alert rule, each by itself
 warnings.py  what was tolerated, and how often
 doctor/      what is wrong, and the command that mends it
 mend.py      what operators do when the system cannot help itself
+capability.py  what operations offer to the rest
 """

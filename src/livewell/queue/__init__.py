@@ -14,4 +14,11 @@ failures.py    failed jobs in the log
 progress.py    follow jobs while they run
 admin.py       look, pause, cancel, mend, redrive
 why.py         why a job is not running
+declarations.py  queues and limiters that a program states, told to the database once
+opened.py      what an opened app has of the queue
+nudges.py      the channels that wake workers
+capability.py  what the queue offers to the rest
+doctor.py      checks of the doctor
+gauges.py      its gauges
+stuck.py       its lines in `livewell state`
 """

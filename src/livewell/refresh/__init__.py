@@ -26,5 +26,8 @@ freshness.py    how much of what is followed can be trusted now
 transforms.py   functions that a program registers for odd types
 work.py         what a worker does for refreshes
 capability.py   what refresh offers to the rest of the house
-doctor.py  gauges.py  stuck.py    for whoever is on call
+doctor.py       checks of the doctor
+gauges.py       its gauges
+stuck.py        its lines in `livewell state`
+queues.py       how the queue of a type is called
 """

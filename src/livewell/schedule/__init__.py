@@ -11,4 +11,8 @@ duties.py        what the scheduler itself does by the clock
 work.py          puts a worker together from what capabilities do in it
 admin.py         what people do with schedules
 nudges.py        the channel that wakes schedulers
+capability.py    what the schedule offers to the rest
+doctor.py        checks of the doctor
+gauges.py        its gauges
+stuck.py         its lines in `livewell state`
 """

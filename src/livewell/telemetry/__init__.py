@@ -2,6 +2,8 @@
 
 logs.py                log lines, for people or as JSON
 measures.py            counters and histograms of this process
+gauge.py               a gauge as a capability describes it
+system_state.py        the parts of the system's state, as they are read
 tracing.py             OpenTelemetry spans, where a provider is set
 tracebacks.py          tracebacks as bounded text without secrets
 repeats.py             a storm of one cause is a few lines and a count

@@ -173,5 +173,9 @@ async def _patiently(database: Database, query: str, params: tuple[Any, ...]) ->
                 ) from error
             if error.sqlstate != _LOCK_NOT_AVAILABLE or left == 0:
                 raise
-        await asyncio.sleep(jittered(_PAUSE_SECONDS, 0.25))
+        await _pause()
     raise AssertionError("unreachable")
+
+
+async def _pause() -> None:
+    await asyncio.sleep(jittered(_PAUSE_SECONDS, 0.25))
