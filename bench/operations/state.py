@@ -1,9 +1,12 @@
 """The system state with a million live jobs, ten million rows of history and three hundred thousand subscriptions.
 
-A sample is one call of system_state() as livewell_operate makes it, round trip and commit included, on a connection that has done it before. `ms` is the dearer kind, which takes the sample anew; `kept_ms` is
-what everybody else pays within the ten seconds. Whether the estimate is right is checked too: a figure that is quick and wrong is no figure.
+A sample is one call of system_state() as livewell_operate makes it, round trip and commit included,
+on a connection that has done it before. `ms` is the dearer kind, which takes the sample anew;
+`kept_ms` is what everybody else pays within the ten seconds. Whether the estimate is right is
+checked too: a figure that is quick and wrong is no figure.
 
-For each session there are ten live jobs (ready, delayed, held and running in five queues) and a hundred rows of history over the days that are kept.
+For each session there are ten live jobs (ready, delayed, held and running in five queues) and a
+hundred rows of history over the days that are kept.
 """
 
 from __future__ import annotations

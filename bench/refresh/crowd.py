@@ -23,7 +23,10 @@ _SESSIONS = """
 INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id)
 SELECT md5('s' || n)::uuid, livewell.now() + interval '6 hours', livewell.now(), 'u' || n FROM generate_series(0, %(sessions)s - 1) AS n
 """
-_VIEWERS = "INSERT INTO livewell.viewer (user_id, subscriptions) SELECT 'u' || n, 3 FROM generate_series(0, %(sessions)s - 1) AS n"
+_VIEWERS = (
+    "INSERT INTO livewell.viewer (user_id, subscriptions) SELECT 'u' || n, 3 FROM generate_series(0, "
+    "%(sessions)s - 1) AS n"
+)
 _SUBSCRIPTIONS = """
 INSERT INTO livewell.subscription (session_id, data_type, key, user_id)
 SELECT md5('s' || n)::uuid, k.data_type, k.key, 'u' || n
@@ -43,10 +46,22 @@ INSERT INTO livewell.ledger (data_type, key, upstream, version, status_version, 
 SELECT 'quote_' || n %% 5, 'X' || n, %(upstream)s, 1, 1, m.at, m.at, m.at, m.at, m.at, m.at + interval '1 day', m.at
 FROM generate_series(1, %(more)s) AS n CROSS JOIN LATERAL (SELECT livewell.now() - random() * interval '10 hours' + n * interval '0' AS at) m
 """
-_DUE_SET = "CREATE TABLE public.bench_due AS SELECT k.* FROM public.bench_key k JOIN (SELECT DISTINCT n::bigint * 97 %% %(keys)s AS i FROM generate_series(0, %(due)s - 1) AS n) d USING (i)"
-_MAKE_STALE = "UPDATE livewell.ledger l SET checked_at = livewell.now() - interval '2 days' FROM public.bench_due d WHERE l.data_type = d.data_type AND l.key = d.key"
-_MAKE_DUE = "UPDATE livewell.ledger l SET due_at = livewell.now() - interval '10 seconds' FROM public.bench_due d WHERE l.data_type = d.data_type AND l.key = d.key"
-_MAKE_ALL_DUE = "UPDATE livewell.ledger SET checked_at = livewell.now() - interval '2 days', due_at = livewell.now() - random() * interval '10 minutes'"
+_DUE_SET = (
+    "CREATE TABLE public.bench_due AS SELECT k.* FROM public.bench_key k JOIN (SELECT DISTINCT n::bigint * 97 %% "
+    "%(keys)s AS i FROM generate_series(0, %(due)s - 1) AS n) d USING (i)"
+)
+_MAKE_STALE = (
+    "UPDATE livewell.ledger l SET checked_at = livewell.now() - interval '2 days' FROM public.bench_due d WHERE "
+    "l.data_type = d.data_type AND l.key = d.key"
+)
+_MAKE_DUE = (
+    "UPDATE livewell.ledger l SET due_at = livewell.now() - interval '10 seconds' FROM public.bench_due d WHERE "
+    "l.data_type = d.data_type AND l.key = d.key"
+)
+_MAKE_ALL_DUE = (
+    "UPDATE livewell.ledger SET checked_at = livewell.now() - interval '2 days', due_at = livewell.now() - "
+    "random() * interval '10 minutes'"
+)
 _MAKE_DUE_AGAIN = """
 WITH gone AS (DELETE FROM livewell.job RETURNING payload ->> 'type' AS data_type, payload ->> 'key' AS key)
 UPDATE livewell.ledger l SET due_at = livewell.now() - random() * interval '10 minutes' FROM gone g WHERE l.data_type = g.data_type AND l.key = g.key

@@ -1,10 +1,13 @@
 """One key with 100,000 viewers, and 2,000 more a second subscribe to it by SQL, while a worker's due check and store write the same key's row every second.
 
-The subscribers are sixteen connections, each in a procedure that calls livewell.subscribe for one session after the other, commits each, and waits for its next moment: no client takes a processor from
-the server.
+The subscribers are sixteen connections, each in a procedure that calls livewell.subscribe for one
+session after the other, commits each, and waits for its next moment: no client takes a processor
+from the server.
 
-Lock waits are the server's own: every wait for a lock above 2 ms is in its log with its length (deadlock_timeout and log_lock_waits of this database), so none is missed between two looks. The slowest call
-of a subscriber is told beside it; it has everything else in it too, queueing for a processor above all.
+Lock waits are the server's own: every wait for a lock above 2 ms is in its log with its length
+(deadlock_timeout and log_lock_waits of this database), so none is missed between two looks. The
+slowest call of a subscriber is told beside it; it has everything else in it too, queueing for a
+processor above all.
 """
 
 from __future__ import annotations
@@ -37,7 +40,10 @@ _WAITED = re.compile(
     rb"(?:acquired|still waiting for|avoided deadlock for|detected deadlock while waiting for) .* after ([0-9.]+) ms"
 )
 _TYPE = TYPES[0]
-_SESSIONS = "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT h, livewell.now(), livewell.now(), 'session:' || h FROM unnest(%s::uuid[]) AS id, livewell.session_hash(id) AS h"
+_SESSIONS = (
+    "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT h, livewell.now(), "
+    "livewell.now(), 'session:' || h FROM unnest(%s::uuid[]) AS id, livewell.session_hash(id) AS h"
+)
 _SUBSCRIBER = """
 CREATE TABLE public.bench_took (ms float8 NOT NULL, ended_at timestamptz NOT NULL);
 CREATE PROCEDURE public.bench_subscribe(p_sessions uuid[], p_type text, p_key text, p_first timestamptz, p_gap interval) LANGUAGE plpgsql AS $f$

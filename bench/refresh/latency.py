@@ -25,7 +25,10 @@ from livewell.apps.market.simulator.oracle.log import read_events
 _GAP_SECONDS = (0.03, 0.06)  # longer than the nudge interval
 _WARM_UP = 10
 _STAGES = ("subscribe", "dispatch", "claim", "call", "store", "see")
-_JOBS = "SELECT extract(epoch FROM created_at)::float8, extract(epoch FROM started_at)::float8, extract(epoch FROM finished_at)::float8 FROM livewell.job_history ORDER BY created_at"
+_JOBS = (
+    "SELECT extract(epoch FROM created_at)::float8, extract(epoch FROM started_at)::float8, extract(epoch FROM "
+    "finished_at)::float8 FROM livewell.job_history ORDER BY created_at"
+)
 
 
 def _measure(lab: Lab) -> Figures:

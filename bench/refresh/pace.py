@@ -28,13 +28,19 @@ from bench.server import Database
 
 BARE = "a bare loop"
 _BATCH = 50
-_TIMES = "SELECT count(*), extract(epoch FROM max(finished_at) - min(created_at))::float8 FROM livewell.job_history WHERE outcome = 'succeeded'"
+_TIMES = (
+    "SELECT count(*), extract(epoch FROM max(finished_at) - min(created_at))::float8 FROM livewell.job_history "
+    "WHERE outcome = 'succeeded'"
+)
 _FUNCTIONS = {
     "sql_due_check": "%livewell.dispatch_due(%",
     "sql_claim": "%livewell.claim_limited(%",
     "sql_store": "%livewell.store_refreshes(%",
 }
-_SPENT = "SELECT coalesce(sum(s.total_exec_time), 0)::float8 FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = %s AND s.query LIKE %s"
+_SPENT = (
+    "SELECT coalesce(sum(s.total_exec_time), 0)::float8 FROM pg_stat_statements s JOIN pg_database d ON d.oid = "
+    "s.dbid WHERE d.datname = %s AND s.query LIKE %s"
+)
 
 
 def _measure(lab: Lab, together: int) -> Figures:

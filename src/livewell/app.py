@@ -313,8 +313,9 @@ class Livewell:
     ) -> Batch:
         """Open a batch: `async with await app.batch(follow_up=report) as batch:`, and enqueue with `task.options(batch=batch)`.
 
-        arguments of the follow-up, or a function that makes them from the batch's id. when: it is enqueued when all jobs have ended, or only when all have succeeded (a dead
-        letter that is redriven counts again). With tx the batch is opened and sealed in that transaction.
+        arguments of the follow-up, or a function that makes them from the batch's id. when: it is
+        enqueued when all jobs have ended, or only when all have succeeded (a dead letter that is
+        redriven counts again). With tx the batch is opened and sealed in that transaction.
         """
         call = self.database.call if tx is None else tx.fetch
         if follow_up is not None:
@@ -350,8 +351,10 @@ class Livewell:
     ) -> Reading:
         """One key with its verdict: `quote = await app.get("quote", "AAPL", max_age="1m", wait="2s")`.
 
-        If the value is too old (max_age since the last check; without it, by the type's own rule) a refresh is queued. With `wait` the call waits for it, up to that long; without, it
-        returns what is stored. A known absence, and a failure that is backed off, are answered without a call. user: whose budget of unknown keys this counts for.
+        If the value is too old (max_age since the last check; without it, by the type's own rule) a
+        refresh is queued. With `wait` the call waits for it, up to that long; without, it returns
+        what is stored. A known absence, and a failure that is backed off, are answered without a
+        call. user: whose budget of unknown keys this counts for.
         """
         return await self.reads.get(type, key, max_age=max_age, wait=wait, user=user)
 
@@ -383,7 +386,8 @@ class Livewell:
     ) -> Worker:
         """A worker for these queues (all that the tasks name, and those of capabilities, if not given). refresh.* stands for every queue that begins so.
 
-        on_hang is called, in a thread, when a handler has blocked the event loop for two leases: only a new process helps then.
+        on_hang is called, in a thread, when a handler has blocked the event loop for two leases:
+        only a new process helps then.
         """
         chosen = tuple(queues or default_queues(self.tasks))
         holder = name or f"{socket.gethostname()}:{os.getpid()}"

@@ -413,7 +413,10 @@ def test_a_wait_has_a_bound_and_cancels_what_it_waited_for(livewell_settings: Se
     """
     shop = Shop(livewell_settings)
     bound_seconds = 300.0
-    slow = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE 'SELECT pg_sleep%'"
+    slow = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query "
+        "LIKE 'SELECT pg_sleep%'"
+    )
     with shop.sync.open(settings=livewell_settings.model_copy(update={"sync_wait_seconds": bound_seconds})):
         portal = shop.sync._opening.portal()
         assert portal.wait_seconds == bound_seconds

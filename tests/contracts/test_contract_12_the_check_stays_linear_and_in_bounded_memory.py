@@ -61,7 +61,10 @@ def test_viewers_are_counted_up_to_a_bound(refresh: RefreshSession) -> None:
 def test_one_user_alone_cannot_hide_the_others(refresh: RefreshSession) -> None:
     """A thousand tabs, the most one may have, came first; everybody else still counts."""
     refresh.keep("AAPL", due_at=refresh.now())
-    insert = "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT gen_random_uuid(), livewell.now(), livewell.now(), {} FROM generate_series(1, {}) AS n"
+    insert = (
+        "INSERT INTO livewell.viewer_session (id, seen_at, created_at, user_id) SELECT gen_random_uuid(), "
+        "livewell.now(), livewell.now(), {} FROM generate_series(1, {}) AS n"
+    )
     for user, n in (("'eve'", 1000), ("'u' || n", 500)):
         refresh.rows(insert.format(user, n))
         refresh.rows(

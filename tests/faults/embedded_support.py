@@ -40,7 +40,8 @@ ADOPTING_APP = "import ctypes; ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n" + APP
 def quick_place() -> str | None:
     """Memory where there is enough of it and programs may run there, else the usual temporary folder.
 
-    A cluster is 46 MB in 1,000 files: on a busy disk making and removing forty of them took three minutes.
+    A cluster is 46 MB in 1,000 files: on a busy disk making and removing forty of them took three
+    minutes.
     """
     memory = Path("/dev/shm")  # noqa: S108
     if not os.access(memory, os.W_OK):

@@ -7,7 +7,8 @@
         await fleet.converge(20)                                liveness: everything is done within so many seconds
         fleet.audit(findings)                                   safety: nothing lost, nothing doubled
 
-Two oracles, neither of them ours: the log that handlers append to (runs) and the table `effect`, which has no unique key, so a doubled effect shows.
+Two oracles, neither of them ours: the log that handlers append to (runs) and the table `effect`,
+which has no unique key, so a doubled effect shows.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ WRITERS = ("effect", "gated", "stubborn")  # tasks that write an effect
 START_SECONDS_MAX = (
     60.0  # a Python process with all imports takes 1 s alone, and many times that when 50 start on 2 cores
 )
-EFFECTS = "CREATE TABLE public.effect (key bigint NOT NULL, fence bigint NOT NULL, pid integer NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp())"
+EFFECTS = (
+    "CREATE TABLE public.effect (key bigint NOT NULL, fence bigint NOT NULL, pid integer NOT NULL, at "
+    "timestamptz NOT NULL DEFAULT clock_timestamp())"
+)
 
 # Leases as short as a busy machine with two cores keeps; a scenario gives others as keywords.
 QUICK: dict[str, object] = {

@@ -7,7 +7,8 @@
         await market.until_fresh(findings, 20)                  liveness
         ruling = market.judge(findings)                         safety
 
-The oracle is the simulator's log. What the product did is not asked of the product: triggers of the test's own write down every row that was ever stored and every move of the ledger, with the
+The oracle is the simulator's log. What the product did is not asked of the product: triggers of the
+test's own write down every row that was ever stored and every move of the ledger, with the
 transaction that did it, so a wrong value that was soon replaced is found too.
 """
 
@@ -74,13 +75,19 @@ FROM (SELECT DISTINCT xid, data_type, key FROM public.stored) s
 FULL JOIN (SELECT DISTINCT ON (data_type, key, version) xid, data_type, key FROM public.moved WHERE version > 0 ORDER BY data_type, key, version, n) m
 USING (xid, data_type, key)
 """
-STORED = "SELECT s.data_type, s.key, s.row, s.at, m.source_at FROM public.stored s LEFT JOIN public.moved m USING (xid, data_type, key) ORDER BY s.n"
+STORED = (
+    "SELECT s.data_type, s.key, s.row, s.at, m.source_at FROM public.stored s LEFT JOIN public.moved m USING "
+    "(xid, data_type, key) ORDER BY s.n"
+)
 CONFIRMED = "SELECT data_type, key, count(*)::integer FROM public.moved WHERE confirmed GROUP BY 1, 2"
 MISCOUNTED = """
 SELECT (SELECT coalesce(sum(version), 0) FROM livewell.ledger)::integer
      - (SELECT coalesce(sum(n), 0) FROM livewell.refresh_count WHERE outcome IN ('stored', 'corrected'))::integer
 """
-CHECKED = "SELECT data_type, key FROM livewell.ledger WHERE checked_at > %s AND (data_type, key) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
+CHECKED = (
+    "SELECT data_type, key FROM livewell.ledger WHERE checked_at > %s AND (data_type, key) IN (SELECT * FROM "
+    "unnest(%s::text[], %s::text[]))"
+)
 COUNTED = "SELECT outcome, sum(n)::integer FROM livewell.refresh_count GROUP BY outcome"
 VERDICTS = """
 SELECT l.data_type, l.key, livewell.verdict(d, l, livewell.now()), livewell.now(), extract(epoch FROM coalesce(l.ttl_override, d.ttl))::float8, extract(epoch FROM d.max_source_age)::float8

@@ -1,7 +1,8 @@
 """What a fault scenario is: one module per code in scenarios/, each with CODE, TITLE and `async def run(scale) -> Findings`; a module that does the same for several codes has SCENARIOS instead.
 
-The oracle is outside: files that handlers append to, effects in tables of the test's own, the server's own statistics. Livewell's metrics are never the judge.
-A scenario whose fault never fired has failed, however well everything went.
+The oracle is outside: files that handlers append to, effects in tables of the test's own, the
+server's own statistics. Livewell's metrics are never the judge. A scenario whose fault never fired
+has failed, however well everything went.
 """
 
 from __future__ import annotations

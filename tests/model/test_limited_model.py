@@ -1,11 +1,15 @@
 """Random lives of limited queues, on a real database with a virtual clock, compared with the model after every step.
 
-Two halves, so that two test processes may have one each; together they try new lives for LIVEWELL_MODEL_SECONDS (forty unless told otherwise; `make faults`: twenty minutes), in rounds of a few, each
-round with a seed that is printed. LIVEWELL_TEST_SEED repeats one round. Hypothesis then prints the steps of the smallest failing life.
-Seen to fail, each within a minute, when a lost job at its lane's stop ended the claim, when a retry freed no place in its group, when a key's place was not freed in the limiter's
-other queues, when a probe's fence was not kept, when calls from before it opened moved the breaker, when a call counted from its grant alone, when reservations were left out
-of the budget, when a late report was booked in full, when two claims of one job were told apart by id, when a cancelled job was counted as succeeded, when a redrive left its
-batch's failures as they were, when promote_held looked only at keys, and when `again` replaced what was held.
+Two halves, so that two test processes may have one each; together they try new lives for
+LIVEWELL_MODEL_SECONDS (forty unless told otherwise; `make faults`: twenty minutes), in rounds of a
+few, each round with a seed that is printed. LIVEWELL_TEST_SEED repeats one round. Hypothesis then
+prints the steps of the smallest failing life. Seen to fail, each within a minute, when a lost job
+at its lane's stop ended the claim, when a retry freed no place in its group, when a key's place was
+not freed in the limiter's other queues, when a probe's fence was not kept, when calls from before
+it opened moved the breaker, when a call counted from its grant alone, when reservations were left
+out of the budget, when a late report was booked in full, when two claims of one job were told apart
+by id, when a cancelled job was counted as succeeded, when a redrive left its batch's failures as
+they were, when promote_held looked only at keys, and when `again` replaced what was held.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Random lives of a queue, on a real database with a virtual clock, compared with the model after every step.
 
-The quick form is the same 100 examples in every run; LIVEWELL_MODEL_EXAMPLES=5000 tries that many new ones. A failure prints the steps and a blob that repeats
-them. Seen to fail within those when a release did not give its attempt back, when a suspect was claimed beside others, when a cancellation that was asked for was
-forgotten, when reconciling had no mark, when burying needed no calm, and when a finish did not match the incarnation.
+The quick form is the same 100 examples in every run; LIVEWELL_MODEL_EXAMPLES=5000 tries that many
+new ones. A failure prints the steps and a blob that repeats them. Seen to fail within those when a
+release did not give its attempt back, when a suspect was claimed beside others, when a cancellation
+that was asked for was forgotten, when reconciling had no mark, when burying needed no calm, and
+when a finish did not match the incarnation.
 """
 
 from __future__ import annotations

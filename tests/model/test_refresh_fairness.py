@@ -188,7 +188,8 @@ UPDATE livewell.ledger l SET fetched_at = livewell.now(), checked_at = livewell.
 def test_viewers_decide_over_everything_that_is_due(refresh: RefreshSession) -> None:
     """X2, R7, R8: 20,000 sessions look at ten keys each of 5,000, at 300 calls a minute, for ten minutes. Run with -s for the figures.
 
-    Seen failing on 0.5.0, which looked at the 1,500 oldest: in the first step it called keys with few viewers while keys with twenty times as many waited.
+    Seen failing on 0.5.0, which looked at the 1,500 oldest: in the first step it called keys with
+    few viewers while keys with twenty times as many waited.
     """
     refresh.freeze()
     for statement in CROWD.split(";\n"):

@@ -91,7 +91,10 @@ async def test_two_promotions_share_what_is_due(queue: QueueSession, queue_dsn: 
             or states.count("delayed") != 3 - promoted
             or states.count("running") != len(runs)
         ):
-            return f"{promoted} promoted, {runs} claimed, states {states}, {outcome.waited} waited, errors {outcome.errors}"
+            return (
+                f"{promoted} promoted, {runs} claimed, states {states}, {outcome.waited} waited, errors "
+                f"{outcome.errors}"
+            )
         return None
 
     found = await violations(

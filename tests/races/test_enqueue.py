@@ -235,7 +235,10 @@ async def test_without_looking_again_after_the_insert_it_breaks(queue: QueueSess
         assert await repeated_call_beside_its_first_jobs_life(queue, queue_dsn) != []
 
 
-PLAIN = "SELECT livewell.enqueue_plain('work', 'task', %({ids})s::bigint[], %({payloads})s::jsonb, 1, 0, NULL, NULL, NULL, {again})"
+PLAIN = (
+    "SELECT livewell.enqueue_plain('work', 'task', %({ids})s::bigint[], %({payloads})s::jsonb, 1, 0, NULL, NULL, "
+    "NULL, {again})"
+)
 
 
 async def repeated_plain_call_beside_its_first_jobs_life(queue: QueueSession, queue_dsn: str) -> list[str]:

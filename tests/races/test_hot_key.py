@@ -13,7 +13,10 @@ from tests.support.refresh_sql import RefreshSession
 
 CLIENTS = 8
 EACH = 60
-WAITS = "SELECT coalesce(max(extract(epoch FROM pg_catalog.clock_timestamp() - l.waitstart)), 0)::float8 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT l.granted AND d.datname = current_database()"
+WAITS = (
+    "SELECT coalesce(max(extract(epoch FROM pg_catalog.clock_timestamp() - l.waitstart)), 0)::float8 FROM "
+    "pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT l.granted AND d.datname = current_database()"
+)
 
 
 def test_nobody_waits_for_a_lock_on_a_hot_key_and_it_is_dispatched_every_time(

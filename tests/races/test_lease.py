@@ -384,7 +384,10 @@ async def test_a_release_that_looks_before_it_locks_breaks(queue: QueueSession, 
         assert await release_against_a_claim(queue, queue_dsn) != []
 
 
-EXCHANGE = "SELECT * FROM livewell.exchange_jobs(%(worker)s, %(ids)s::bigint[], %(fences)s::bigint[], NULL, '{work}', 10, false)"
+EXCHANGE = (
+    "SELECT * FROM livewell.exchange_jobs(%(worker)s, %(ids)s::bigint[], %(fences)s::bigint[], NULL, '{work}', "
+    "10, false)"
+)
 
 
 async def release_against_an_exchange(queue: QueueSession, queue_dsn: str) -> list[str]:

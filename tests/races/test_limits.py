@@ -1,6 +1,7 @@
 """Limits under races: what runs, what was granted and what was reserved is read after the lock, in a statement of its own (DESIGN 3.5).
 
-Few sessions go through all interleavings; crowds meet at a gate inside the claim, so that as many as can get past the locks do so before any of them has committed.
+Few sessions go through all interleavings; crowds meet at a gate inside the claim, so that as many
+as can get past the locks do so before any of them has committed.
 """
 
 from __future__ import annotations
@@ -126,7 +127,10 @@ def crowd(dsn: str, statements: Sequence[str], *broken: Change) -> list[Row]:
         with psycopg.connect(dsn, autocommit=True, application_name="crowd") as connection:
             return connection.execute(statement.encode()).fetchall()
 
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowd' AND datname = current_database() AND wait_event_type = 'Lock'"
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowd' AND datname = current_database() "
+        "AND wait_event_type = 'Lock'"
+    )
     with (
         variant(dsn, "claim_limited", BEFORE_WRITING),
         variant(dsn, "lock_limited", *broken),

@@ -90,7 +90,10 @@ def test_sessions_that_make_the_roles_at_once_do_not_collide(bare: str) -> None:
             for made in [pool.submit(make_roles) for _ in range(sessions)]:
                 made.result(90)
         with psycopg.connect(bare) as connection:
-            settings = "SELECT count(*), min(cardinality(setconfig)) FROM pg_db_role_setting WHERE setrole = ANY (%s::regrole[])"
+            settings = (
+                "SELECT count(*), min(cardinality(setconfig)) FROM pg_db_role_setting WHERE setrole = ANY "
+                "(%s::regrole[])"
+            )
             assert connection.execute(settings, (list(ROLES),)).fetchall() == [(len(ROLES), settings_each)]
             for role in ROLES:
                 connection.execute(forget.format(role))

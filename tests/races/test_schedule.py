@@ -13,7 +13,10 @@ from tests.support.interleave import Given, Outcome, session, violations
 from tests.support.schedule_sql import ScheduleSession
 from tests.support.variants import Change, variant
 
-BEGIN = "SELECT answer, fence FROM livewell.begin_run('nightly', '{0}', %(due)s, %(due)s, %(due)s + interval '1 minute', interval '1 minute', 0, NULL, interval '1 minute')"
+BEGIN = (
+    "SELECT answer, fence FROM livewell.begin_run('nightly', '{0}', %(due)s, %(due)s, %(due)s + interval '1 "
+    "minute', interval '1 minute', 0, NULL, interval '1 minute')"
+)
 FINISH = "SELECT livewell.finish_run(%(run)s, %(fence)s, true, NULL, NULL)"
 RENEW = "SELECT livewell.renew_run(%(run)s, %(fence)s, interval '1 minute')"
 CRASH = "SELECT livewell.crash_runs(100)"

@@ -19,7 +19,10 @@ DISPATCH = f"SELECT answer, inserted, parked FROM livewell.dispatch_due('{SINGLE
 PARK = "SELECT livewell.park_keys('{quote}', '{AAPL}', livewell.now())"
 
 LOCK = "WHERE l.due_at <= p_now FOR UPDATE OF l SKIP LOCKED) x;"
-COUNT = "(SELECT FROM livewell.subscription b JOIN livewell.viewer_session v ON v.id = b.session_id WHERE b.data_type = g.name AND b.key = g.key AND v.seen_at > v_since)"
+COUNT = (
+    "(SELECT FROM livewell.subscription b JOIN livewell.viewer_session v ON v.id = b.session_id WHERE "
+    "b.data_type = g.name AND b.key = g.key AND v.seen_at > v_since)"
+)
 COUNTED_WITH_THE_LOCK: Change = (LOCK, f"WHERE l.due_at <= p_now AND NOT EXISTS {COUNT} FOR UPDATE OF l) x;")
 NOT_COUNTED_AGAIN: Change = (
     "AND NOT EXISTS (SELECT FROM livewell.subscription b",

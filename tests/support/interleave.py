@@ -4,8 +4,9 @@
                       ├──waits for a lock of another session──▶ blocked ──the other goes on──▶ running
                       └──error──▶ rolled back, its remaining steps are skipped
 
-One step runs at a time. After each, every session is idle or blocked by another of ours; that is read from pg_blocking_pids(), so nothing sleeps and nothing depends
-on timing. A session that is blocked when its turn comes takes its turn as soon as it is free.
+One step runs at a time. After each, every session is idle or blocked by another of ours; that is
+read from pg_blocking_pids(), so nothing sleeps and nothing depends on timing. A session that is
+blocked when its turn comes takes its turn as soon as it is free.
 """
 
 from __future__ import annotations

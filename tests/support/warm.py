@@ -1,7 +1,7 @@
 """The simulator and the fake upstream in processes that are forked from one which has imported them already.
 
-A new interpreter takes most of a second to import them, and three hundred tests start one. They cannot be frozen: whoever
-needs that starts a Simulator or a FakeUpstream.
+A new interpreter takes most of a second to import them, and three hundred tests start one. They
+cannot be frozen: whoever needs that starts a Simulator or a FakeUpstream.
 """
 
 from __future__ import annotations

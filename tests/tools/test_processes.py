@@ -112,7 +112,8 @@ def test_the_block_ends_grandchildren_even_of_a_dead_child() -> None:
 def test_a_child_does_not_outlive_a_runner_that_was_killed(number: signal.Signals) -> None:
     """When the process that holds the block is killed, its child goes too, although it leads its own session.
 
-    Proven by breaking it: before the watchdog, a runner's timeout left a child that filled the disk.
+    Proven by breaking it: before the watchdog, a runner's timeout left a child that filled the
+    disk.
     """
     source = (
         "from livewell.testing.processes import ChildProcess\n"

@@ -159,8 +159,8 @@ def test_what_ran_then_is_finished_now(old: str) -> None:
         queue.declare(group_limit=1)  # the same call as before, with more to say
 
 
-# In its schema for the version before it, or for functions that are replaced in the same transaction; its own code
-# never calls them.
+# In its schema for the version before it, or for functions that are replaced in the same
+# transaction; its own code never calls them.
 NOT_CALLED_BEFORE = {"read_changes", "read_states", "refresh_job", "refresh_payloads"}
 
 

@@ -34,7 +34,10 @@ log = structlog.get_logger("livewell.alerts")
 _DECLARE = "SELECT livewell.declare_channels(%s::jsonb, %s)"
 _EXPIRE = "SELECT livewell.expire_attempts(%s)"
 _WAITING = "SELECT DISTINCT n.channel FROM livewell.notification n WHERE n.state = 'waiting' AND n.channel = ANY (%s)"
-_BEGIN = "SELECT attempt_id, message_id, rule, subject, level, summary, fired_at, started_at FROM livewell.begin_attempt(%s, %s)"
+_BEGIN = (
+    "SELECT attempt_id, message_id, rule, subject, level, summary, fired_at, started_at FROM "
+    "livewell.begin_attempt(%s, %s)"
+)
 _SETTLE = "SELECT livewell.settle_attempt(%s, %s, %s, %s, %s, %s, %s)"
 _PRUNE = "SELECT livewell.prune_alerts(%s, %s)"
 

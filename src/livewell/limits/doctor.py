@@ -25,7 +25,10 @@ def _quota(one: dict[str, Any]) -> Iterator[Finding]:
     used = (one["used"] + one["reserved"]) / one["budget_units"]
     name = _name(one)
     seen = f"Limiter {name} has used {used:.1%} of {one['budget_units']:,} {one['budget_unit']}"
-    command = "livewell queues limiters (slow types down with: livewell types show TYPE, then `ttl` in its file and livewell types apply FILE)"
+    command = (
+        "livewell queues limiters (slow types down with: livewell types show TYPE, then `ttl` in its file and "
+        "livewell types apply FILE)"
+    )
     if used >= one["budget_stop"] or (one["waits_for"] == "budget" and not one["calls_now"]):
         means = f"Nothing more is fetched. There is room again in {span(one['wait_seconds'])} at the earliest."
         yield Finding("quota_reached", name, f"{seen}: the stop is at {one['budget_stop']:.0%}.", means, command)

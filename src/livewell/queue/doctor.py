@@ -46,7 +46,10 @@ async def queues(patient: Patient) -> Sequence[Finding]:
 
 def _queue(queue: dict[str, Any], why: Why) -> Finding | None:
     name, waits = queue["name"], span(queue["oldest_ready_seconds"])
-    seen = f"{queue['ready']:,} jobs wait in queue {name}, the first of them for {waits}; {queue['done_per_minute']:g} a minute are done."
+    seen = (
+        f"{queue['ready']:,} jobs wait in queue {name}, the first of them for {waits}; "
+        f"{queue['done_per_minute']:g} a minute are done."
+    )
     if why.reason == "paused":
         means = f"The queue is paused since {instant(queue['paused_at'])}: nothing is claimed from it."
         return Finding("queue_paused", name, seen, means, f"livewell queues resume {name}")

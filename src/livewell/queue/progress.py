@@ -18,7 +18,10 @@ from livewell.model import JobState
 log = structlog.get_logger("livewell.progress")
 
 _ENDED = (JobState.SUCCEEDED, JobState.CANCELLED, JobState.FAILED)
-_READ = "SELECT id, queue, kind, state, attempt, max_attempts, progress, progress_note, reason, created_at, started_at, finished_at FROM livewell.show_progress(%s::bigint[])"
+_READ = (
+    "SELECT id, queue, kind, state, attempt, max_attempts, progress, progress_note, reason, created_at, "
+    "started_at, finished_at FROM livewell.show_progress(%s::bigint[])"
+)
 _PAGE = 1000
 _EVERY_SECONDS = 0.5
 

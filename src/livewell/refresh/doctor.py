@@ -80,7 +80,10 @@ async def types(patient: Patient) -> Sequence[Finding]:
         quiet = one["quiet"] or await _quiet(patient, one["name"])
         if quiet:
             why, command = _why_never(patient.state, one)
-            seen = f"Of type {one['name']} {quiet:,} watched keys are not fresh, and {one['refreshed_day']:,} were refreshed in the last day."
+            seen = (
+                f"Of type {one['name']} {quiet:,} watched keys are not fresh, and {one['refreshed_day']:,} were "
+                "refreshed in the last day."
+            )
             found.append(Finding("type_never_refreshes", one["name"], seen, why, command))
     return found
 
@@ -176,8 +179,15 @@ async def failing(patient: Patient) -> Sequence[Finding]:
             continue  # mended since the state was sampled
         reasons = ", ".join(f"{row['n']:,} × {row['reason']}" for row in rows)
         first = rows[0]
-        seen = f"Of type {one['name']} {sum(row['n'] for row in rows):,} watched keys fail ({reasons}), the first since {instant(min(row['since'] for row in rows).isoformat())}; {first['key']}: {first['error'] or 'no error text'}"
-        means = "What is shown of them is old, and says so. They are tried again by themselves, less and less often, every six hours at the least; when the cause is gone they recover."
+        seen = (
+            f"Of type {one['name']} {sum(row['n'] for row in rows):,} watched keys fail ({reasons}), the first "
+            f"since {instant(min(row['since'] for row in rows).isoformat())}; {first['key']}: "
+            f"{first['error'] or 'no error text'}"
+        )
+        means = (
+            "What is shown of them is old, and says so. They are tried again by themselves, less and less often, "
+            "every six hours at the least; when the cause is gone they recover."
+        )
         found.append(Finding("keys_failing", one["name"], seen, means, f"livewell why {one['name']} {first['key']}"))
     return found
 

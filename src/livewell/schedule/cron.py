@@ -122,5 +122,8 @@ def _field(parts: list[str], said: str) -> str:
         if said.lower().endswith(name):
             if name == "day-of-month" and _readable(parts[place]):
                 return f"the {name} field is {parts[place]!r}, and no month of {parts[3]!r} has that day"
-            return f"the {name} field is {parts[place]!r}, which cannot be read; allowed are {_ALLOWED[name]}, *, lists (1,2), ranges (1-5) and steps (*/5)"
+            return (
+                f"the {name} field is {parts[place]!r}, which cannot be read; allowed are {_ALLOWED[name]}, *, "
+                "lists (1,2), ranges (1-5) and steps (*/5)"
+            )
     return f"{said}; five fields are right: {' '.join(_FIELDS)}"

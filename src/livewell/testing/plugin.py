@@ -3,9 +3,11 @@
     async def test_welcome(livewell_settings):
         async with opened(app, livewell_settings): …
 
-An async test that names one of these fixtures needs no mark and no asyncio_mode: the plugin marks it for pytest-asyncio (`pip install "livewell[test]"`).
+An async test that names one of these fixtures needs no mark and no asyncio_mode: the plugin marks
+it for pytest-asyncio (`pip install "livewell[test]"`).
 
-LIVEWELL_TEST_DSN chooses a server of your own (a role that may create databases); otherwise an embedded one runs for the session, shared by all xdist workers.
+LIVEWELL_TEST_DSN chooses a server of your own (a role that may create databases); otherwise an
+embedded one runs for the session, shared by all xdist workers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """F-A10: the schema of the release before, with rows in it, is migrated while that release's workers and clients run; then new workers come beside them, then the old ones go.
 
-The old processes run the wheel of their release (tests/upgrade). The oracle is the table of effects and what the old processes print: every job that was enqueued has one effect, every row that
-was there is there, the old ones say nothing of errors, and they did work after the migration.
+The old processes run the wheel of their release (tests/upgrade). The oracle is the table of effects
+and what the old processes print: every job that was enqueued has one effect, every row that was
+there is there, the old ones say nothing of errors, and they did work after the migration.
 
-Can it fail? Dropping claim_jobs after the migration stops the old workers: "the old workers did nothing after the migration".
+Can it fail? Dropping claim_jobs after the migration stops the old workers: "the old workers did
+nothing after the migration".
 """
 
 from __future__ import annotations

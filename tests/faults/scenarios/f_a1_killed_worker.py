@@ -1,10 +1,11 @@
 """F-A1: a worker is killed with SIGKILL at a random moment, again and again, while the queue is under load.
 
-Nothing is lost, no effect is doubled, and what it held runs again elsewhere after about a lease. A job that wrote its effect in job.transaction() may run twice
-but acts once; that its runs repeat shows that the kills hit something.
+Nothing is lost, no effect is doubled, and what it held runs again elsewhere after about a lease. A
+job that wrote its effect in job.transaction() may run twice but acts once; that its runs repeat
+shows that the kills hit something.
 
-Can it fail? Yes: with finish_jobs replaced by one that now and then forgets to end the job, effects double; with recover_jobs replaced by one that does nothing,
-it does not converge.
+Can it fail? Yes: with finish_jobs replaced by one that now and then forgets to end the job, effects
+double; with recover_jobs replaced by one that does nothing, it does not converge.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
 """F-A2: workers stand still (SIGSTOP) past their lease, another takes their jobs over and finishes them, then they go on (SIGCONT).
 
-Each handler of a zombie is `stubborn`: it ignores that it was cancelled and tries to write its effect all the same. It must be told `fenced` and its effect must
-not exist. A third of the victims are `plain` jobs, whose result the worker itself hands in: their one end in the history must be the new owner's.
+Each handler of a zombie is `stubborn`: it ignores that it was cancelled and tries to write its
+effect all the same. It must be told `fenced` and its effect must not exist. A third of the victims
+are `plain` jobs, whose result the worker itself hands in: their one end in the history must be the
+new owner's.
 
-Can it fail? Yes: with finish_jobs replaced by one that looks for the id alone and answers nothing for a job that is gone, zombies write a second effect.
+Can it fail? Yes: with finish_jobs replaced by one that looks for the id alone and answers nothing
+for a job that is gone, zombies write a second effect.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """F-A6: impatient stops: SIGTERM twice, SIGINT twice, three times, and SIGINT followed by SIGKILL, 100 ms apart.
 
-Twice hands everything back at once although the grace is long, and ends with 0. A third time ends the process on the spot (130), SIGKILL with -9: their claims are
-taken back when the lease runs out. In the end no claim belongs to nobody.
+Twice hands everything back at once although the grace is long, and ends with 0. A third time ends
+the process on the spot (130), SIGKILL with -9: their claims are taken back when the lease runs out.
+In the end no claim belongs to nobody.
 
-Can it fail? Yes: with release_worker replaced by one that only answers 0, claims of the polite ones are orphans; with recover_jobs replaced by one that
-does nothing, those of the killed ones are.
+Can it fail? Yes: with release_worker replaced by one that only answers 0, claims of the polite ones
+are orphans; with recover_jobs replaced by one that does nothing, those of the killed ones are.
 """
 
 from __future__ import annotations

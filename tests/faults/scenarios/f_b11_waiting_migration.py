@@ -1,8 +1,10 @@
 """F-B11: a reader is in no hurry, and a migration, a new partition and the end of an old one want what it holds.
 
-Whoever waits for a lock of ours is kept no longer than 100 ms: seen in pg_locks, and by probers that time their own reads. When the reader leaves, all of it goes through.
+Whoever waits for a lock of ours is kept no longer than 100 ms: seen in pg_locks, and by probers
+that time their own reads. When the reader leaves, all of it goes through.
 
-Proven: with SET LOCAL lock_timeout = '10s' in the migration's SQL a reader waited 3.4 s, as long as the other one stayed.
+Proven: with SET LOCAL lock_timeout = '10s' in the migration's SQL a reader waited 3.4 s, as long as
+the other one stayed.
 """
 
 from __future__ import annotations

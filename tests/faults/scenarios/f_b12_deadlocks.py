@@ -1,8 +1,10 @@
 """F-B12: handlers that really deadlock with each other, and handlers whose snapshot is overtaken (40001).
 
-None of it is the job's fault: it runs again, no attempt is counted, nothing is dead-lettered, and the accounts add up. Postgres's own statistics count the deadlocks.
+None of it is the job's fault: it runs again, no attempt is counted, nothing is dead-lettered, and
+the accounts add up. Postgres's own statistics count the deadlocks.
 
-Proven: with run.is_conflict() answering False attempts were counted; with READ COMMITTED in `reread` updates were lost and the accounts did not add up.
+Proven: with run.is_conflict() answering False attempts were counted; with READ COMMITTED in
+`reread` updates were lost and the accounts did not add up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """F-B3: the LISTEN connection is killed, kept away, or turned deaf (half-open) while a job is enqueued.
 
-A nudge is a hint and polling is the guarantee: the job starts within one poll interval all the same. The listening address goes through a proxy of its own, so the
-rest of the worker feels nothing.
+A nudge is a hint and polling is the guarantee: the job starts within one poll interval all the
+same. The listening address goes through a proxy of its own, so the rest of the worker feels
+nothing.
 
 Proven: with poll_seconds = 6 for the worker the rounds "away" and "deaf" exceeded the bound.
 """

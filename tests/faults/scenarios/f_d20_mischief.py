@@ -1,6 +1,8 @@
 """F-D20: ill keys among good ones, answers that nobody asked for, walls while the database is away, killed workers, crashed databases, a frozen upstream; all at once, for ten minutes (R12, R13, R14, X1, X10).
 
-Calm phases, in which only the upstream is hostile, alternate with storms. The oracle is outside: the upstream's own log, and triggers that write down every row that was ever stored and every move of a check time.
+Calm phases, in which only the upstream is hostile, alternate with storms. The oracle is outside:
+the upstream's own log, and triggers that write down every row that was ever stored and every move
+of a check time.
 
     wrong         a stored row whose mark names another type or key, or was never true
     false fresh   a check time that moved without an honest answer, or a verdict "fresh" whose last honest answer is older than the time to live

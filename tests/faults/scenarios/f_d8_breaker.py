@@ -54,7 +54,10 @@ LIMITS = {
         "open_max": 2 * OPEN_SECONDS,
     },
 }
-BREAKER = "SELECT breaker, opened, extract(epoch FROM open_until - clock_timestamp())::float8 FROM livewell.limiter_credential WHERE limiter = 'api'"
+BREAKER = (
+    "SELECT breaker, opened, extract(epoch FROM open_until - clock_timestamp())::float8 FROM "
+    "livewell.limiter_credential WHERE limiter = 'api'"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,16 @@
 """F-G2: many workers race for the rest of a byte budget, are killed and frozen over it, and what they used is booked exactly once.
 
-Two limiters. `race` has room for so many answers of one size: claims stop in time, so that what is used and what is reserved never pass the stop (95 %), looked at
-all the while from outside, and the bytes in the upstream's log stay below it too. `meter` has room enough and answers of many sizes: every call whose answer a
-handler measured is booked with exactly the bytes that the upstream sent, also when the job was taken away meanwhile (its worker stood still past its lease: first
-charged by estimate, and the late report books the difference). What a killed worker had claimed stays charged by estimate.
+Two limiters. `race` has room for so many answers of one size: claims stop in time, so that what is
+used and what is reserved never pass the stop (95 %), looked at all the while from outside, and the
+bytes in the upstream's log stay below it too. `meter` has room enough and answers of many sizes:
+every call whose answer a handler measured is booked with exactly the bytes that the upstream sent,
+also when the job was taken away meanwhile (its worker stood still past its lease: first charged by
+estimate, and the late report books the difference). What a killed worker had claimed stays charged
+by estimate.
 
-Can it fail? Yes: with claim_limited blind to reservations, 145,236 bytes were used and reserved under a stop of 131,586, and the upstream sent 143,052; with the late
-reports of buried workers dropped (as they once were), calls of 60,093 bytes stood charged with 10,000.
+Can it fail? Yes: with claim_limited blind to reservations, 145,236 bytes were used and reserved
+under a stop of 131,586, and the upstream sent 143,052; with the late reports of buried workers
+dropped (as they once were), calls of 60,093 bytes stood charged with 10,000.
 """
 
 from __future__ import annotations
@@ -113,7 +117,10 @@ async def _race(
             if used + reserved > stop - 10 * size:
                 break
             await _replace_one(limited, watch, chance)
-        spent = "(SELECT sum(units) FROM livewell.limiter_usage WHERE limiter = 'race') > %s AND NOT EXISTS (SELECT FROM livewell.job WHERE state = 'running')"
+        spent = (
+            "(SELECT sum(units) FROM livewell.limiter_usage WHERE limiter = 'race') > %s AND NOT EXISTS (SELECT "
+            "FROM livewell.job WHERE state = 'running')"
+        )
         done = await limited.fleet.until(spent, 30, (stop - size - 1,))
     finally:
         looking.cancel()

@@ -19,7 +19,10 @@ from tests.faults.scenario import Findings, Scale, Scenario
 from tests.faults.stream_support import Hall, open_hall
 
 POLL_SECONDS = 1.0
-LISTENERS = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'livewell' AND (query LIKE 'LISTEN%%' OR query = 'SELECT pg_notify($1, $2)')"
+LISTENERS = (
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'livewell' AND "
+    "(query LIKE 'LISTEN%%' OR query = 'SELECT pg_notify($1, $2)')"
+)
 FAT = "UPDATE livewell_data.quote SET text = repeat('x', 20000) WHERE key = 'K1'"
 HELD_BYTES = 4096
 

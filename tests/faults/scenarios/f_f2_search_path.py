@@ -49,7 +49,10 @@ CREATE FUNCTION evil.touch(p_what pg_catalog.text) RETURNS pg_catalog.bool LANGU
 GRANT USAGE ON SCHEMA evil TO PUBLIC;
 GRANT ALL ON evil.caught TO PUBLIC;
 """
-_SEQUENCES = "SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = 'livewell'::regnamespace AND c.relkind = 'S' ORDER BY 1"
+_SEQUENCES = (
+    "SELECT c.relname::text FROM pg_class c WHERE c.relnamespace = 'livewell'::regnamespace AND c.relkind = 'S' "
+    "ORDER BY 1"
+)
 # Words of our functions' bodies that are names of relations, functions or types somewhere.
 _WORDS = """
 CREATE TEMP TABLE livewell_words AS
@@ -224,7 +227,10 @@ def _set_the_trap(session: psycopg.Connection, *, types: bool) -> int:
             made += _make(session, text, sql.Identifier(schema, name), sql.Literal(body))
     for number, (name, left, right, result) in enumerate(operators):
         body = f"BEGIN PERFORM evil.touch('operator {name}'); RETURN $1 OPERATOR(pg_catalog.{name}) $2; END"
-        text = f"CREATE OR REPLACE FUNCTION evil.operator_{number}({left}, {right}) RETURNS {result} LANGUAGE plpgsql AS {{}}"
+        text = (
+            f"CREATE OR REPLACE FUNCTION evil.operator_{number}({left}, {right}) RETURNS {result} LANGUAGE "
+            f"plpgsql AS {{}}"
+        )
         _make(session, text, sql.Literal(body))
         text = f"CREATE OPERATOR evil.{name} (FUNCTION = evil.operator_{number}, LEFTARG = {left}, RIGHTARG = {right})"
         made += _make(session, text)

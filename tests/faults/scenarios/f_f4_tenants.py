@@ -1,12 +1,17 @@
 """F-F4: everybody asks for everybody else's sessions, streams, types and jobs, on every operation of the OpenAPI document.
 
-Two API keys, two people with tokens and two public keys have sessions and open streams. Each is tried with the ids of all the others, and each time with an id that nobody has: status, body and headers must be
-the same, byte for byte. Types are somebody's too: a key that is bound to some must not tell another type from none. And asking has changed nothing: sessions, their last signs of life, subscriptions and jobs are
-as they were, and no stream was told to go.
+Two API keys, two people with tokens and two public keys have sessions and open streams. Each is
+tried with the ids of all the others, and each time with an id that nobody has: status, body and
+headers must be the same, byte for byte. Types are somebody's too: a key that is bound to some must
+not tell another type from none. And asking has changed nothing: sessions, their last signs of life,
+subscriptions and jobs are as they were, and no stream was told to go.
 
-A second round has everybody at the bound of their streams: what is refused there must not depend on whether the session of somebody else is being streamed.
+A second round has everybody at the bound of their streams: what is refused there must not depend on
+whether the session of somebody else is being streamed.
 
-Can it fail? Yes: without the comparison of users in refresh/push/streamed_sessions.py 40 streams of others were opened; and when any stream of the same name passed the bound, 404 instead of 429 told that a session exists (20 of 20).
+Can it fail? Yes: without the comparison of users in refresh/push/streamed_sessions.py 40 streams of
+others were opened; and when any stream of the same name passed the bound, 404 instead of 429 told
+that a session exists (20 of 20).
 """
 
 from __future__ import annotations
@@ -42,7 +47,10 @@ UNION ALL SELECT 'schedule', name, asked_at::text, paused_at::text, NULL FROM li
 UNION ALL SELECT 'upstream', name, paused_at::text, NULL, NULL FROM livewell.upstream
 UNION ALL SELECT 'singleton', name, fence::text, NULL, NULL FROM livewell.singleton
 """
-SCHEDULED = "SELECT livewell.declare_schedule('somebodys', 'interval', NULL, NULL, interval '1 hour', NULL, 'once', interval '1 hour', false, false)"
+SCHEDULED = (
+    "SELECT livewell.declare_schedule('somebodys', 'interval', NULL, NULL, interval '1 hour', NULL, 'once', "
+    "interval '1 hour', false, false)"
+)
 
 
 @dataclass(slots=True)

@@ -1,12 +1,17 @@
 """F-F5 for HTTP: secrets that exist nowhere else go through every operation of the OpenAPI document, right, slightly wrong, in the wrong place, and while the database cannot be reached.
 
-An API key, a login link and the cookie it gives, a token and the secret it is signed with, the passwords of the server's three logins, the upstream's credential. Afterwards each is looked for, as it is and encoded,
-in all that the server wrote, in every column of every table, in the statements that the database shows, in its command line, in every answer (status, headers, body) and in every frame of the streams. The one
-answer that may hold one is the Set-Cookie of the login, and it is known by heart.
+An API key, a login link and the cookie it gives, a token and the secret it is signed with, the
+passwords of the server's three logins, the upstream's credential. Afterwards each is looked for, as
+it is and encoded, in all that the server wrote, in every column of every table, in the statements
+that the database shows, in its command line, in every answer (status, headers, body) and in every
+frame of the streams. The one answer that may hold one is the Set-Cookie of the login, and it is
+known by heart.
 
-What callers put where values belong (a type, a key, a time to live that is refused) is their own and comes back to them; everything else must not.
+What callers put where values belong (a type, a key, a time to live that is refused) is their own
+and comes back to them; everything else must not.
 
-Can it fail? Yes: a key sent as a time to live came back in the problem document and was found; and each run plants the key in a table and must find it there.
+Can it fail? Yes: a key sent as a time to live came back in the problem document and was found; and
+each run plants the key in a table and must find it there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """F-F5: a secret that exists nowhere else is the upstream's credential, in a header and then in the query, while everything goes wrong that can.
 
-Afterwards it is looked for in every column of every table, in all that the workers wrote, in what readers were told, in the simulator's log (which knows it by its hash only), and in the command line and the
-statements of the database. It was sent: the simulator accepted it and no other.
+Afterwards it is looked for in every column of every table, in all that the workers wrote, in what
+readers were told, in the simulator's log (which knows it by its hash only), and in the command line
+and the statements of the database. It was sent: the simulator accepted it and no other.
 
-That each failure of the client would repeat the address if it were let: tests/integration/outbound/test_secrets.py.
+That each failure of the client would repeat the address if it were let:
+tests/integration/outbound/test_secrets.py.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
 """F-F7: session ids that are forged, swept, closed, used again after their end, or somebody else's, on every session operation of the OpenAPI document and on streams.
 
-A session id is what a ticket would be elsewhere: whoever has an id and is not its user gets what everybody gets for an id that does not exist, byte for byte. That the requests are right otherwise is shown with
-the id of a session that is the caller's own.
+A session id is what a ticket would be elsewhere: whoever has an id and is not its user gets what
+everybody gets for an id that does not exist, byte for byte. That the requests are right otherwise
+is shown with the id of a session that is the caller's own.
 
-A session of a public key is nobody's in particular, but it is of that key: another public key that knows its id is one more of those who are not its user (L12; until 0.6 it could use it).
+A session of a public key is nobody's in particular, but it is of that key: another public key that
+knows its id is one more of those who are not its user (L12; until 0.6 it could use it).
 
-Can it fail? Yes: without the comparison of users in refresh/push/streamed_sessions.py 36 streams of others were accepted.
+Can it fail? Yes: without the comparison of users in refresh/push/streamed_sessions.py 36 streams of
+others were accepted.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ from tests.faults.scenario import Findings, Scale
 CODE = "F-F7"
 TITLE = "session ids that are not the caller's"
 
-SWEEP = "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '10 minutes' WHERE id = livewell.session_hash(%s)"
+SWEEP = (
+    "UPDATE livewell.viewer_session SET seen_at = livewell.now() - interval '10 minutes' WHERE id = "
+    "livewell.session_hash(%s)"
+)
 _LAST = ("DELETE", "/v1/sessions/{session}")  # ends the session: after the others
 
 

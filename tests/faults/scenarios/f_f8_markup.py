@@ -1,9 +1,11 @@
 """F-F8: markup in everything that a source, an upstream's error or a visitor can write, before a real browser.
 
-The oracle is the browser: dialogs, a mark that any of the scripts would leave, elements that came out of texts, requests to anywhere else, violations of the page's policy. The policy alone would stop
-most of it, so elements are counted as well: nothing of it may even become an element.
+The oracle is the browser: dialogs, a mark that any of the scripts would leave, elements that came
+out of texts, requests to anywhere else, violations of the page's policy. The policy alone would
+stop most of it, so elements are counted as well: nothing of it may even become an element.
 
-Can it fail? Yes: with insertAdjacentHTML instead of text in element.js the very first text disappears into a script element, and the run fails.
+Can it fail? Yes: with insertAdjacentHTML instead of text in element.js the very first text
+disappears into a script element, and the run fails.
 """
 
 from __future__ import annotations

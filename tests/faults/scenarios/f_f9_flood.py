@@ -52,7 +52,10 @@ BEGIN
 END
 $$
 """
-ACTIVE = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND usename LIKE 'livewell_test_%%'"
+ACTIVE = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND usename "
+    "LIKE 'livewell_test_%%'"
+)
 
 
 @dataclass(slots=True)

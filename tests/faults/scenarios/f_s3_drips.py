@@ -1,6 +1,7 @@
 """F-S3: bodies that come byte by byte, on more connections than the server works on at once (finding H3). No key, ten bytes a second.
 
-Judged: nobody honest is refused; in the full form also that no body takes longer than BODY_SECONDS_MAX.
+Judged: nobody honest is refused; in the full form also that no body takes longer than
+BODY_SECONDS_MAX.
 
 0.6.0, short form: 121 of 128 honest requests were answered 503, /healthz among them.
 """

@@ -1,8 +1,10 @@
 """F-S4: clients that ask for files and never read the answers (finding H4), on more connections than the server works on at once. No key.
 
-Judged: nobody honest is refused; in the full form also that whoever takes nothing is ended within SEND_SECONDS_MAX.
+Judged: nobody honest is refused; in the full form also that whoever takes nothing is ended within
+SEND_SECONDS_MAX.
 
-0.6.0, short form (30 connections, all with ten requests together): 121 of 201 honest requests were answered 503, /healthz among them, until the attackers went.
+0.6.0, short form (30 connections, all with ten requests together): 121 of 201 honest requests were
+answered 503, /healthz among them, until the attackers went.
 """
 
 from __future__ import annotations

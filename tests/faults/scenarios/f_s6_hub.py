@@ -1,8 +1,11 @@
 """F-S6: one public key follows as many keys as the server may follow (finding H6), from four addresses, at the rates that are allowed.
 
-Judged: people who come then, anonymous or with a name, get their session, their stream and a key that nobody follows yet; people who are there may add one, and their streams go on. The attackers get less than they asked for.
+Judged: people who come then, anonymous or with a name, get their session, their stream and a key
+that nobody follows yet; people who are there may add one, and their streams go on. The attackers
+get less than they asked for.
 
-0.6.0, short form (a hub for 1,000 keys): strangers followed 999; three of three newcomers were answered 503, and three of three streams that added a key were ended with `bye session`.
+0.6.0, short form (a hub for 1,000 keys): strangers followed 999; three of three newcomers were
+answered 503, and three of three streams that added a key were ended with `bye session`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """F-S7: anonymous sessions without end, each with twenty keys that nobody knows (finding H7), from eight addresses with one public key.
 
-Judged in the database: no more unknown keys come up than the budget of a public key says (six times cold_reads_max a minute); somebody with a key of their own still brings up one.
+Judged in the database: no more unknown keys come up than the budget of a public key says (six times
+cold_reads_max a minute); somebody with a key of their own still brings up one.
 
 0.6.0 holds already: 120 of 3,920 came up in 6 s. 0.5.0 took 314 a second.
 """

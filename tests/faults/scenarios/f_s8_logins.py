@@ -1,8 +1,10 @@
 """F-S8: keys that were never made, hundreds a second, from the very address of honest people (finding M4; L2: many at once).
 
-Judged: nobody with a good token or key is refused, keys that this process has never seen included; and wrong keys are tried no more often than requests_per_second says.
+Judged: nobody with a good token or key is refused, keys that this process has never seen included;
+and wrong keys are tried no more often than requests_per_second says.
 
-0.6.0, short form: 3 honest requests were refused (429; whose is not recorded), and 595 wrong keys were looked up in 6 s where 20 a second are allowed.
+0.6.0, short form: 3 honest requests were refused (429; whose is not recorded), and 595 wrong keys
+were looked up in 6 s where 20 a second are allowed.
 """
 
 from __future__ import annotations

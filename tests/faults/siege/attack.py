@@ -2,7 +2,8 @@
 
 started ──"begun"──▶ every connection attacks, is cut, comes again ──seconds are over──▶ one JSON line: what each crew saw
 
-Bounded: as many connections as asked for, a pause before each further attempt, and an end that does not depend on the server.
+Bounded: as many connections as asked for, a pause before each further attempt, and an end that does
+not depend on the server.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Which connections the server still holds, as the kernel tells (/proc/net/tcp), for clients that do not read.
 
-A client that takes nothing never sees the end of its connection: the server's last packet waits behind what was not taken. So the server's side is looked at.
+A client that takes nothing never sees the end of its connection: the server's last packet waits
+behind what was not taken. So the server's side is looked at.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """F-D16: a certificate that does not prove the host is refused, and nobody tries again without asking for one.
 
-The authority and its certificates are made here by openssl; the server's log shows that no request was ever sent.
+The authority and its certificates are made here by openssl; the server's log shows that no request
+was ever sent.
 """
 
 import shutil

@@ -207,7 +207,10 @@ async def test_a_scheduled_type_walks_when_its_time_has_come(
             assert rows.jobs() == []
             livewell_clock.advance((planned - rows.now()).total_seconds() + 1)
             await until(lambda: len(rows.jobs()) == 5)
-            shown = "SELECT due_at > %s, last_state, last_rows, late FROM livewell.list_schedules() WHERE name = 'walk.daily'"
+            shown = (
+                "SELECT due_at > %s, last_state, last_rows, late FROM livewell.list_schedules() WHERE name = "
+                "'walk.daily'"
+            )
             await until(lambda: rows.rows(shown, planned) == [(True, "succeeded", 5, False)])
 
     assert {lane for (lane,) in rows.jobs("lane")} == {1}
@@ -253,7 +256,10 @@ async def test_a_schedule_that_cannot_be_read_stops_nothing_else(
     rows.type("a_bad", strategy="scheduled", cron="every day", zone="UTC")
     rows.type("b_bad", strategy="scheduled", cron="0 6 * * *", zone="Mars/Olympus")
     rows.type("c_good", strategy="scheduled", cron="0 6 * * *", zone="UTC")
-    warned = "SELECT count(*) FROM livewell.warning WHERE place = 'schedule' AND what LIKE 'a schedule cannot be read: walk.%%_bad'"
+    warned = (
+        "SELECT count(*) FROM livewell.warning WHERE place = 'schedule' AND what LIKE 'a schedule cannot be "
+        "read: walk.%%_bad'"
+    )
     async with opened(livewell_settings) as (database, nudger):
         check = DueCheck(database, nudger, holder="test", poll_seconds=0.05)
         async with running(check), scheduling(database, nudger):

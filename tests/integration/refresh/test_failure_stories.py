@@ -11,8 +11,9 @@
      9  ghost viewers                                                          hasura/graphql-engine#9963
     12  silent provider swap                                                   HKUDS/Vibe-Trading#1270
 
-10, 11 and 13 are about deliveries, alerts and exports. How the words of walls 1 and 3 are told apart: tests/unit/outbound/test_wall.py; 7 in trading time: tests/sql/refresh/test_verdict.py; 9 in SQL:
-tests/sql/refresh/test_dispatch_due.py.
+10, 11 and 13 are about deliveries, alerts and exports. How the words of walls 1 and 3 are told
+apart: tests/unit/outbound/test_wall.py; 7 in trading time: tests/sql/refresh/test_verdict.py; 9 in
+SQL: tests/sql/refresh/test_dispatch_due.py.
 """
 
 from __future__ import annotations

@@ -22,7 +22,10 @@ from livewell import Livewell, Settings
 from livewell.testing.proxy import ThreadedProxy
 from tests.support.web_types import STORED, apply_types
 
-CHECKED_NOW = "UPDATE livewell.ledger SET checked_at = now(), source_at = now(), status_at = now(), status_version = status_version + 1"
+CHECKED_NOW = (
+    "UPDATE livewell.ledger SET checked_at = now(), source_at = now(), status_at = now(), status_version = "
+    "status_version + 1"
+)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """M3: an upstream that repeats our credential, in whatever way, gets it into no row and no log line.
 
-Seen failing on 0.6.0: 133 places of livewell.ledger, job, dead_job and warning, and of the column of the type.
+Seen failing on 0.6.0: 133 places of livewell.ledger, job, dead_job and warning, and of the column
+of the type.
 """
 
 from __future__ import annotations
@@ -179,7 +180,10 @@ async def test_what_an_upstream_repeats_is_in_no_row_and_no_log_line(
                 await eventually_async(asked, timeout=60, what="every key was asked for")
                 # Once more for all that failed, and that was the last time: no waiting for the
                 # back-off.
-                failed = "UPDATE livewell.job SET run_at = livewell.now(), max_attempts = attempt + 1 WHERE state = 'delayed'"
+                failed = (
+                    "UPDATE livewell.job SET run_at = livewell.now(), max_attempts = attempt + 1 WHERE state = "
+                    "'delayed'"
+                )
 
                 async def dead() -> bool:
                     await market.rows(f"WITH again AS ({failed} RETURNING 1) SELECT count(*) FROM again")

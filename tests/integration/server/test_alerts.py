@@ -13,7 +13,10 @@ TOLD = """
 SELECT livewell.declare_channels('[{"name": "ops", "kind": "discord", "source": "env:OPS", "level": "P2", "repeats": false}]', 100);
 SELECT livewell.settle_attempt(a.attempt_id, 'sent', 204, 'accepted') FROM livewell.begin_attempt('ops', 30) a;
 """
-WARNED = "SELECT livewell.warn('refresh', w || ': older', 'as an example') FROM unnest(ARRAY['quote', 'quote', 'price']) AS w"
+WARNED = (
+    "SELECT livewell.warn('refresh', w || ': older', 'as an example') FROM unnest(ARRAY['quote', 'quote', "
+    "'price']) AS w"
+)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Money is exact (R30): the digits of a numeric column, all 38 of them and the zero at the end, through every way in and out.
 
-Seen failing on 0.5.0, with what it cannot import left out: Python and the command line gave 1234567.0123456789, GET lacked the digits too, and an answer's 100.00 was 100.
+Seen failing on 0.5.0, with what it cannot import left out: Python and the command line gave
+1234567.0123456789, GET lacked the digits too, and an answer's 100.00 was 100.
 """
 
 from __future__ import annotations

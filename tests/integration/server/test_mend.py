@@ -7,7 +7,10 @@ import pytest
 from tests.support.http import Web
 
 SILENT = "UPDATE livewell.limiter_credential SET quiet_until = now() + interval '23 hours' WHERE limiter = 'fmp'"
-OPEN = "UPDATE livewell.limiter_credential SET breaker = 'open', open_until = now() + interval '1 hour' WHERE limiter = 'fmp'"
+OPEN = (
+    "UPDATE livewell.limiter_credential SET breaker = 'open', open_until = now() + interval '1 hour' WHERE "
+    "limiter = 'fmp'"
+)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Rules that hold for every object in schema livewell, whichever package made it (contract 18, DESIGN §3).
 
-A rule is a query that names its offenders. Each comes with a statement that breaks it, so that no rule passes because it looks at nothing.
+A rule is a query that names its offenders. Each comes with a statement that breaks it, so that no
+rule passes because it looks at nothing.
 """
 
 import re
@@ -52,7 +53,10 @@ DEFINER_ALLOWED = {
 HOT_TABLES = ["job", "worker", "stat", "warning", "ledger", "viewer", "viewer_session", "session_share", "singleton"]
 
 OURS = "(SELECT oid FROM pg_namespace WHERE nspname = 'livewell')"
-ROLES = "('livewell_owner'), ('livewell_api'), ('livewell_operate'), ('livewell_hub'), ('livewell_worker'), ('livewell_readonly')"
+ROLES = (
+    "('livewell_owner'), ('livewell_api'), ('livewell_operate'), ('livewell_hub'), ('livewell_worker'), "
+    "('livewell_readonly')"
+)
 
 
 @dataclass(frozen=True, slots=True)

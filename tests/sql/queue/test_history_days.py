@@ -13,7 +13,10 @@ import pytest
 from livewell.db.scratch import TestClock
 from tests.support.queue_sql import QueueSession
 
-DAYS = "SELECT relname::text FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid WHERE inhparent = 'livewell.job_history'::regclass ORDER BY 1"
+DAYS = (
+    "SELECT relname::text FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid WHERE inhparent = "
+    "'livewell.job_history'::regclass ORDER BY 1"
+)
 DAY = 86400
 
 

@@ -1,6 +1,7 @@
 """H1, R13, R3: a refresh that waits though nobody wants it any more is ended, before it is called or chosen as a probe.
 
-Seen failing on 0.6.0 for want of drop_refreshes: jobs of sessions that had ended stayed ready, and were the next probe of an open breaker.
+Seen failing on 0.6.0 for want of drop_refreshes: jobs of sessions that had ended stayed ready, and
+were the next probe of an open breaker.
 """
 
 from __future__ import annotations

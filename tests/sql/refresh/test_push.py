@@ -126,7 +126,10 @@ def test_a_fresh_value_turns_when_its_time_to_live_ends(refresh: RefreshSession)
     refresh.keep(fetched_at=at, checked_at=at, source_at=at)
     refresh.advance(20)
 
-    more = "SELECT key, verdict, turns_seconds, turns_at, age_seconds FROM livewell.read_readings('{quote,quote}', '{AAPL,NEW}', '{-1,-1}', '{NULL,NULL}', '{-1,-1}')"
+    more = (
+        "SELECT key, verdict, turns_seconds, turns_at, age_seconds FROM livewell.read_readings('{quote,quote}', "
+        "'{AAPL,NEW}', '{-1,-1}', '{NULL,NULL}', '{-1,-1}')"
+    )
 
     assert refresh.rows(more) == [
         ("AAPL", "fresh", 40.0, at + timedelta(seconds=60), 20.0),

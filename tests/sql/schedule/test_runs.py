@@ -215,7 +215,10 @@ def test_a_run_that_was_asked_for_comes_beside_the_slots(schedule: ScheduleSessi
 
 def test_a_one_off_ends_with_its_run(schedule: ScheduleSession) -> None:
     """And stays ended when it is declared again with the same instant, not with another."""
-    declare = "SELECT livewell.declare_schedule('launch', 'once', NULL, NULL, NULL, livewell.now() + %s, 'once', interval '1 hour', false, false)"
+    declare = (
+        "SELECT livewell.declare_schedule('launch', 'once', NULL, NULL, NULL, livewell.now() + %s, 'once', "
+        "interval '1 hour', false, false)"
+    )
     schedule.freeze()
     schedule.rows(declare, timedelta(0))
     due = schedule.due("launch")

@@ -10,11 +10,17 @@ from livewell.errors import InvalidOption
 from livewell.outbound import Wall, classify
 
 INVALID = "Invalid API KEY. Feel free to create a Free API Key or visit https://site.financialmodelingprep.com/faqs"
-SYMBOL = "Premium Query Parameter: 'Special Endpoint : This value set for 'symbol' is not available under your current subscription, please upgrade your plan"
+SYMBOL = (
+    "Premium Query Parameter: 'Special Endpoint : This value set for 'symbol' is not available under your "
+    "current subscription, please upgrade your plan"
+)
 ENDPOINT = (
     "Restricted Endpoint: This endpoint is not available under your current subscription, please upgrade your plan"
 )
-LEGACY = "Legacy Endpoint : Due to Legacy endpoints being no longer supported, this endpoint is only available for legacy users"
+LEGACY = (
+    "Legacy Endpoint : Due to Legacy endpoints being no longer supported, this endpoint is only available for "
+    "legacy users"
+)
 EXCLUSIVE = (
     "Exclusive Endpoint : This endpoint is not available under your current subscription, please upgrade your plan"
 )

@@ -144,7 +144,10 @@ def _cells(row: dict[str, Any], now: datetime) -> list[str]:
 
 def _channel_state(row: dict[str, Any], now: datetime) -> str:
     if row["disabled_at"] is not None:
-        return f"disabled {age(row['disabled_at'], now)}: its receiver was gone; enable it with: livewell alerts enable {row['name']}"
+        return (
+            f"disabled {age(row['disabled_at'], now)}: its receiver was gone; enable it with: livewell alerts "
+            f"enable {row['name']}"
+        )
     quiet = row["quiet_until"]
     return f"quiet, goes on {age(quiet, now)}" if quiet is not None and quiet > now else "open"
 

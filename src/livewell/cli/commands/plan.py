@@ -81,8 +81,14 @@ def _budget(one: UpstreamPlan, budget: BudgetPlan, found: Plan) -> str:
 
     from livewell.refresh.plan.report import quantity, span  # noqa: PLC0415 - heavy
 
-    used = f"{quantity(budget.used, budget.unit)} of {quantity(budget.units, budget.unit)} used in {span(budget.span_seconds)}"
-    pace = f"this pace uses {quantity(budget.needed_per_span, budget.unit)} ({quantity(one.units * 60, budget.unit)} a minute)"
+    used = (
+        f"{quantity(budget.used, budget.unit)} of {quantity(budget.units, budget.unit)} used in "
+        f"{span(budget.span_seconds)}"
+    )
+    pace = (
+        f"this pace uses {quantity(budget.needed_per_span, budget.unit)} ({quantity(one.units * 60, budget.unit)} "
+        "a minute)"
+    )
     if budget.ends_in_seconds is None:
         return f"{used}; {pace}: it lasts"
     end = (found.at + timedelta(seconds=budget.ends_in_seconds)).astimezone(UTC)

@@ -155,7 +155,10 @@ def _limiter_cells(row: dict[str, Any]) -> list[str]:
     )
     budget = ""
     if row["budget_units"] is not None:
-        budget = f"{(row['used'] + row['reserved']) / row['budget_units']:.1%} of {row['budget_units']:,} {row['budget_unit']}"
+        budget = (
+            f"{(row['used'] + row['reserved']) / row['budget_units']:.1%} of {row['budget_units']:,} "
+            f"{row['budget_unit']}"
+        )
     left = row["budget_left_seconds"]
     ends = "" if left is None else f"in {span(left)}" if left < _YEAR_SECONDS else "not soon"
     wait = f" for {span(row['wait_seconds'])}" if row["wait_seconds"] else ""

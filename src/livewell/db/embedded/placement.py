@@ -57,8 +57,9 @@ def make_folder(data_dir: Path) -> tuple[Folder, Account]:
 def default_data_dir() -> Path:
     """`./.livewell`, or, where the server's account cannot get there, a folder kept elsewhere for this one.
 
-    Elsewhere is /var/lib/livewell for root and $XDG_STATE_HOME/livewell (~/.local/state/livewell) for others, or one of
-    our own in the temporary folder when that cannot be written; the name in it is a hash of the current folder's path.
+    Elsewhere is /var/lib/livewell for root and $XDG_STATE_HOME/livewell (~/.local/state/livewell)
+    for others, or one of our own in the temporary folder when that cannot be written; the name in
+    it is a hash of the current folder's path.
     """
     here = Path.cwd()
     beside = here / ".livewell"

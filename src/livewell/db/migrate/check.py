@@ -50,7 +50,8 @@ def check(dsn: str, *, bundle: Bundle | None = None) -> list[Problem]:
 def require_current(dsn: str, *, bundle: Bundle | None = None) -> None:
     """Refuse to start on a schema that is missing, older, or more than one minor version newer (GU12).
 
-    A change by hand is not refused: an index that someone added at night must not keep the workers from starting in the morning. `check` reports it.
+    A change by hand is not refused: an index that someone added at night must not keep the workers
+    from starting in the morning. `check` reports it.
     """
     bundle = bundle or Bundle.load()
     with connect(dsn) as connection:
@@ -128,7 +129,10 @@ def _table_drift(state: State) -> list[Problem]:
     for key, was in table_drift(state).items():
         now = state.catalog.get(key)
         kind, _, name = key.partition(" ")
-        what = f"{kind.capitalize()} livewell.{name} was changed by hand: it is {_quoted(now)}, and was left as {_quoted(was)}."
+        what = (
+            f"{kind.capitalize()} livewell.{name} was changed by hand: it is {_quoted(now)}, and was left as "
+            f"{_quoted(was)}."
+        )
         found.append(Problem("drift", what, _BY_HAND))
     return found
 

@@ -148,7 +148,10 @@ async def session(patient: Patient) -> Sequence[Finding]:
 
 async def old_transactions(patient: Patient) -> Sequence[Finding]:
     """One open transaction keeps every dead row of the hot tables."""
-    means = "While it is open no dead row can be removed: claims and due checks read past all of them and become slower by the minute."
+    means = (
+        "While it is open no dead row can be removed: claims and due checks read past all of them and become "
+        "slower by the minute."
+    )
     found = [
         Finding(
             "old_transaction",

@@ -4,7 +4,8 @@
                                    │
                                    └── stop(reason): timeout | cancel | fenced | shutdown
 
-Lives in the event loop's thread. The keeper asks for a snapshot and gets it from that thread: the answer is also the proof that the loop still turns.
+Lives in the event loop's thread. The keeper asks for a snapshot and gets it from that thread: the
+answer is also the proof that the loop still turns.
 """
 
 from __future__ import annotations

@@ -46,7 +46,10 @@ _DROP = "SELECT livewell.drop_refreshes(%s)"
 _DROP_SECONDS = 5.0
 _PULSE = "SELECT livewell.record_pulse(%s, %s, %s, %s, %s)"
 _PULSE_SECONDS = 5.0
-_STATS = "SELECT livewell.add_stats(ARRAY['refresh.due'], ARRAY['livewell.due_check'], ARRAY['done'], ARRAY[%s]::bigint[], ARRAY[%s]::bigint[])"
+_STATS = (
+    "SELECT livewell.add_stats(ARRAY['refresh.due'], ARRAY['livewell.due_check'], ARRAY['done'], "
+    "ARRAY[%s]::bigint[], ARRAY[%s]::bigint[])"
+)
 _STATS_SECONDS = 10.0
 # While a dead holder's term lasts, nothing new becomes a job: of a limit of 300 calls a minute, 15
 # s had cost up to 75 calls. Renewed every third of it; losing a term by mistake costs nothing.

@@ -49,7 +49,11 @@ from livewell.shares import Client
 
 log = structlog.get_logger("livewell.hub")
 
-READ = "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value::text, turns_at, turns_seconds, age_seconds FROM livewell.read_readings(%s::text[], %s::text[], %s::bigint[], %s::text[], %s::bigint[])"
+READ = (
+    "SELECT data_type, key, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, "
+    "value::text, turns_at, turns_seconds, age_seconds FROM livewell.read_readings(%s::text[], %s::text[], "
+    "%s::bigint[], %s::text[], %s::bigint[])"
+)
 _SINCE = "SELECT at, types, keys, versions, last_at FROM livewell.changed_since(%s, %s, %s, %s, %s, %s)"
 _PAGE = 1000
 _SLICE = (

@@ -36,7 +36,11 @@ from livewell.shares import Client
 
 log = structlog.get_logger("livewell.watch")
 
-_GET = "SELECT demand, queue, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value::text, turns_at, turns_seconds, age_seconds, throttled, retry_at, retry_seconds FROM livewell.read_key(%s, %s, %s, %s, %s)"
+_GET = (
+    "SELECT demand, queue, verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, "
+    "value::text, turns_at, turns_seconds, age_seconds, throttled, retry_at, retry_seconds FROM "
+    "livewell.read_key(%s, %s, %s, %s, %s)"
+)
 _DISK_FULL = "53100"
 _WARN_SECONDS = 60.0
 _DEMANDS = ("queued", "waiting", "due")

@@ -42,7 +42,10 @@ _OVERRIDE = """
 SELECT coalesce(extract(epoch FROM l.ttl_override), extract(epoch FROM t.ttl))::float8 AS ttl_seconds, l.ttl_override IS NOT NULL AS own
 FROM livewell.data_type t LEFT JOIN livewell.ledger l ON l.data_type = t.name AND l.key = %s WHERE t.name = %s
 """
-_UPSTREAMS = "SELECT u.name, u.base_url, u.paused_at IS NOT NULL AS paused, u.version, u.applied_at FROM livewell.upstream u ORDER BY u.name LIMIT 1000"
+_UPSTREAMS = (
+    "SELECT u.name, u.base_url, u.paused_at IS NOT NULL AS paused, u.version, u.applied_at FROM "
+    "livewell.upstream u ORDER BY u.name LIMIT 1000"
+)
 
 _PAUSE_TYPE = acts.audited("livewell.pause_type(%s, %s)")
 _PAUSE_UPSTREAM = acts.audited("livewell.pause_upstream(%s, %s)")

@@ -4,7 +4,8 @@
     Authorization: Bearer eyJ…   ──▶ jwt:<issuer>:<sub>
     Cookie: livewell=lw_…        ──▶ the login's user; what changes something must come from our own page
 
-The header wins: a page of another origin that sends a key is never mistaken for the person at the browser.
+The header wins: a page of another origin that sends a key is never mistaken for the person at the
+browser.
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
     ask ──a turn is left in this round──▶ go on
      └───none is──▶ wait ──next round──▶ go on, in the order of asking
 
-A change takes several rounds from the listener to the client. When 200 clients come at once with a thousand keys each, a round in which all of them send a part of it takes 80 ms; with turns it takes a few.
+A change takes several rounds from the listener to the client. When 200 clients come at once with a
+thousand keys each, a round in which all of them send a part of it takes 80 ms; with turns it takes
+a few.
 """
 
 from __future__ import annotations

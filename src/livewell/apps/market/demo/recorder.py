@@ -33,7 +33,10 @@ BEGIN
 END
 $$;
 """
-_NOTE = "CREATE TRIGGER livewell_demo AFTER INSERT OR UPDATE ON livewell_data.{} FOR EACH ROW EXECUTE FUNCTION livewell_demo.note()"
+_NOTE = (
+    "CREATE TRIGGER livewell_demo AFTER INSERT OR UPDATE ON livewell_data.{} FOR EACH ROW EXECUTE FUNCTION "
+    "livewell_demo.note()"
+)
 _READ = "SELECT w.id, w.at, w.data_type, w.value FROM livewell_demo.written w WHERE w.id > %s ORDER BY w.id LIMIT %s"
 _FORGET = "DELETE FROM livewell_demo.written w WHERE w.id <= (SELECT max(id) - %s FROM livewell_demo.written)"
 

@@ -25,7 +25,10 @@ _REASONS_MAX = 6
 _RECOVERED = 0.95
 _STEADY_SECONDS = 1.5
 _UNHURT_SECONDS = 20.0
-_NO_LINK = "no login link here, for this may be a log; livewell demo --print-link prints one, livewell keys login makes another"
+_NO_LINK = (
+    "no login link here, for this may be a log; livewell demo --print-link prints one, livewell keys login makes "
+    "another"
+)
 VERDICTS = {
     "fresh": "green",
     "unverifiable": "green",
