@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -21,6 +22,7 @@ from livewell.db import Database
 from livewell.db.nudge import Nudger
 from livewell.db.scratch import TestClock
 from livewell.refresh.due.check import DueCheck
+from livewell.refresh.nudges import DUE
 from livewell.refresh.subscribe.subscriptions import Subscriptions, UnknownSession
 from livewell.schedule.cron import next_slot
 from livewell.schedule.scheduler import Scheduler
@@ -87,6 +89,36 @@ async def test_a_subscription_becomes_a_job_without_waiting_for_the_next_turn(
     assert time.monotonic() - started < 5
     assert isinstance(watched, list)
     assert [(one.answer, one.verdict, one.wanted) for one in watched] == [("subscribed", "missing", True)]
+
+
+async def test_a_subscription_in_the_middle_of_a_look_is_seen_by_the_next_one(
+    rows: RefreshSession, livewell_settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look may have read before it was committed. Seen failing while the end of a look put off the next one."""
+    async with opened(livewell_settings) as (database, nudger):
+        check = DueCheck(database, nudger, holder="test", poll_seconds=10)
+        viewers = Subscriptions(database, nudger)
+        session = await viewers.open("ann")
+        assert isinstance(session, uuid.UUID)
+        call, subscribed = check._link.call, False
+
+        async def late(query: str, params: Sequence[Any] = ()) -> list[Any]:
+            nonlocal subscribed
+            answer = await call(query, params)
+            if "dispatch_due" in query and not subscribed:
+                subscribed = True
+                await viewers.subscribe(session, "ann", [("quote", "AAPL")])
+                check.wake(DUE)
+            return answer
+
+        monkeypatch.setattr(check._link, "call", late)
+        await check.turn()
+        assert not rows.jobs()
+
+        await check.turn()
+        assert rows.jobs() == [("quote:AAPL",)]
+        monkeypatch.undo()
+        await check._leave()
 
 
 async def test_what_nobody_wants_any_more_is_ended(

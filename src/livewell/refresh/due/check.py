@@ -80,6 +80,7 @@ class DueCheck:
         self._waker = Waker()
         self._stopping = False
         self._next: dict[str, float] = {}  # upstream → when it is worth looking, monotonic
+        self._wakes = 0
         self._walk_at = 0.0
         self._drop_at = 0.0
         self._counted: dict[str, tuple[str | None, str | None]] = {}  # upstream → where the recount is
@@ -96,6 +97,7 @@ class DueCheck:
     def wake(self, name: str) -> None:
         """A client subscribed to something stale, or asked for it: look now."""
         if name in (DUE, EVERY):
+            self._wakes += 1
             self._next.clear()
             self._waker.set()
 
@@ -149,7 +151,7 @@ class DueCheck:
         fence = self.singleton.fence
         if fence is None:
             return False
-        began = time.monotonic()
+        began, wakes = time.monotonic(), self._wakes
         rows = await self._link.call(_DISPATCH, (DUE, fence, upstream))
         self._took(upstream, time.monotonic() - began)
         answer, inserted, merged, parked, failed, _, wait_seconds, queues = rows[0]
@@ -160,9 +162,9 @@ class DueCheck:
             self.counts[what] += n
         for queue in queues or ():
             self._nudger.nudge(queue)
-        self._next[upstream] = time.monotonic() + min(
-            self._poll_seconds, 60.0 if wait_seconds is None else wait_seconds
-        )
+        if wakes == self._wakes:  # else something was subscribed meanwhile, which this look may not have seen
+            pause_seconds = 60.0 if wait_seconds is None else wait_seconds
+            self._next[upstream] = time.monotonic() + min(self._poll_seconds, pause_seconds)
         return True
 
     async def _recount(self, upstreams: Sequence[str]) -> None:
