@@ -118,7 +118,7 @@ class Permit:
     call: int  # the fence of the call's first job; jobs with the same number are one call
     call_key: str | None
     credential: str
-    until: float | None  # monotonic; None: the limiter has no rate
+    until: float | None  # monotonic; None: the queue has no limiter
 
 
 @dataclass(frozen=True, slots=True)

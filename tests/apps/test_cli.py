@@ -9,14 +9,12 @@ import asyncio
 import json
 import logging
 import os
-import random
 import secrets
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -34,7 +32,7 @@ from livewell.cli.commands import dead
 from livewell.cli.commands.db import without_password
 from livewell.cli.output import span
 from livewell.testing import InlineWorker
-from livewell.testing.processes import ChildProcess, eventually
+from livewell.testing.processes import ChildProcess, eventually, free_port
 
 COMMANDS = [entry for one in built_in() for entry in one.commands]
 
@@ -517,23 +515,12 @@ def test_several_processes_are_one_command(worker: Callable[..., ChildProcess]) 
     assert "supervisor stopped" in parent.lines("stderr")[-1]
 
 
-def _free_pair() -> int:
-    """The first of two free ports in a row, below those that the system hands out to others meanwhile."""
-    for _ in range(100):
-        first = random.randrange(20_000, 30_000)
-        with socket.socket() as one, socket.socket() as two, suppress(OSError):
-            one.bind(("127.0.0.1", first))
-            two.bind(("127.0.0.1", first + 1))
-            return first
-    raise AssertionError("no two free ports in a row")
-
-
 def test_workers_serve_what_they_counted(worker: Callable[..., ChildProcess], livewell_settings: Settings) -> None:
     """Two processes, two ports: jobs by how they ended, due checks, start-up (R23).
 
     Seen failing on 0.5.0 (no such option: --metrics), and with a worker that ignores it.
     """
-    first = _free_pair()
+    first = free_port(in_row=2)
     parent = worker("worker", "shop:app", "--processes", "2", "--metrics", f"127.0.0.1:{first}")
     for n in (1, 2):
         parent.wait_for(lambda line, n=n: f"127.0.0.1:{first + n - 1}/metrics" in line, timeout=60)  # type: ignore[misc] # mypy cannot infer a lambda with a default

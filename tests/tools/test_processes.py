@@ -204,8 +204,24 @@ def test_a_child_that_was_not_started_says_so() -> None:
 
 
 def test_a_free_port_can_be_taken() -> None:
-    """Nobody listens there, and we can."""
-    with socket.create_server(("127.0.0.1", free_port())):
+    """Nobody listens there, and we can; nobody gets it who asks the system for any port.
+
+    Seen failing with ports from the system's own range: a server that asked for any port got the
+    one that was promised to another (tests/browser).
+    """
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = [free_port() for _ in range(20)]
+    assert len(set(ports)) == 20
+    assert max(ports) < lowest
+    with socket.create_server(("127.0.0.1", ports[0])):
+        assert free_port() != ports[0]
+
+
+def test_free_ports_in_a_row() -> None:
+    """Both are ours."""
+    first = free_port(in_row=2)
+    assert free_port() not in {first, first + 1}
+    with socket.create_server(("127.0.0.1", first)), socket.create_server(("127.0.0.1", first + 1)):
         pass
 
 

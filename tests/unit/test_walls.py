@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from livewell.errors import DatabaseError, DatabaseUnavailable
+from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable
 from livewell.limits import Limiter, Limits, Walls
 from livewell.limits.walls import BandwidthWall, Heard, tell_all
 
@@ -44,6 +44,14 @@ async def test_a_silence_that_cannot_be_told_is_kept_until_it_is() -> None:
     [(name, credential, _, _, _, retry)] = calls.told
     assert (name, credential) == ("api", "")
     assert 29 < retry <= 30
+
+
+async def test_a_silence_that_met_a_deadlock_is_told_again() -> None:
+    """The database said "try again", not "never"; seen to fail: it was logged and forgotten."""
+    calls = Calls()
+    calls.error = DatabaseConflict("deadlock detected")
+    with pytest.raises(DatabaseConflict):
+        await tell_all(calls, [Heard("api", "", retry_seconds=30)])
 
 
 async def test_what_is_told_at_once_is_not_kept() -> None:

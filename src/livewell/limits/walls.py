@@ -18,7 +18,7 @@ from typing import Any
 
 import structlog
 
-from livewell.errors import DatabaseError, DatabaseUnavailable
+from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable
 
 Call = Callable[[str, Sequence[Any]], Awaitable[list[tuple[Any, ...]]]]
 
@@ -122,14 +122,14 @@ class Walls:
 
 
 async def tell_all(call: Call, walls: Iterable[Wall]) -> None:
-    """Tell the database what is pending; raises while it is away.
+    """Tell the database what is pending; raises while it is away or busy.
 
     What it refuses for good is logged: nothing may wait for it for ever.
     """
     for wall in walls:
         try:
             await wall.tell(call, waited_seconds=time.monotonic() - wall.heard)
-        except DatabaseUnavailable:
+        except (DatabaseUnavailable, DatabaseConflict):
             raise
         except DatabaseError as error:
             log.warning("cannot tell the limiter", wall=repr(wall), error=str(error))

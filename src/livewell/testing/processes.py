@@ -13,6 +13,7 @@ leaving the block. Needs os.waitid (Linux; macOS from Python 3.13).
 
 import asyncio
 import inspect
+import itertools
 import os
 import signal
 import socket
@@ -22,6 +23,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, Self, TypeVar, overload
@@ -38,6 +40,8 @@ TAIL_LINES = 30
 # Reads until our end of the pipe closes, then kills: POSIX sh, 1 ms to start, and no file
 # descriptor of the child's.
 WATCHDOG = ["/bin/sh", "-c", 'read -r _; kill -s KILL -- "$1"', "livewell-watchdog"]
+_PORTS_BEGIN, _PORTS_BLOCKS, _PORTS_PER_PROCESS = 20_000, 100, 100
+_ports = itertools.count()
 DRAIN_SECONDS_MAX = 2.0  # a grandchild may hold the pipes open for ever; we do not wait for it
 
 
@@ -311,14 +315,22 @@ class ChildProcess:
             reader.join(max(0.0, deadline - time.monotonic()))
 
 
-def free_port(host: str = "127.0.0.1") -> int:
-    """Give a port that was free a moment ago; whoever takes it should do so soon and try again if
-    beaten.
+def free_port(host: str = "127.0.0.1", *, in_row: int = 1) -> int:
+    """Give a port that is free, the first of so many in a row.
+
+    It lies below those that the system hands out to sockets that ask for any, and no other call
+    gives it soon: each process goes round a hundred of its own. So it stays free until it is taken.
     """
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as sock:
-        sock.bind((host, 0))
-        port: int = sock.getsockname()[1]
-    return port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for _ in range(_PORTS_PER_PROCESS):
+        first = _PORTS_BEGIN + os.getpid() % _PORTS_BLOCKS * _PORTS_PER_PROCESS + next(_ports) % _PORTS_PER_PROCESS
+        with ExitStack() as taken, suppress(OSError):
+            for port in range(first, first + in_row):
+                taken.enter_context(socket.socket(family, socket.SOCK_STREAM)).bind((host, port))
+            for _ in range(in_row - 1):
+                next(_ports)
+            return first
+    raise OSError(f"no free port at {host} from {_PORTS_BEGIN} on")
 
 
 def eventually(

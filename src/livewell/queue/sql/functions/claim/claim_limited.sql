@@ -21,7 +21,8 @@
 -- A permit is counted from the grant, not from before we waited for those locks: twenty workers
 -- that ask at once wait for each other longer than a short permit lasts. The worker counts from
 -- when it sent the claim, so the time spent waiting in here is added; all of it lies between the
--- sending and the grant.
+-- sending and the grant. It ends also where there is no rate: a call that is made much later may
+-- fall into a silence that was asked for meanwhile.
 CREATE OR REPLACE FUNCTION livewell.claim_limited(
     p_worker bigint,
     p_queue text,
@@ -91,7 +92,7 @@ BEGIN
     RETURNING 'claimed', j.id, j.fence, j.attempt, j.max_attempts, j.lost, j.lane, j.rank, j.queue,
         j.kind, j.payload::text, j.unique_key, j.group_key, j.trace, j.call_fence, j.call_key,
         j.credential,
-        CASE WHEN v_limiter.rate_calls IS NOT NULL THEN v_limiter.permit_seconds + v_waited END,
+        v_limiter.permit_seconds + v_waited,
         NULL::float8, NULL::text;
 END
 $$;

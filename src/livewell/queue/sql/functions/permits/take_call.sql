@@ -53,10 +53,8 @@ BEGIN
                 PERFORM livewell.raise_fences();       -- a failover
             END IF;
             fence := nextval('livewell.fence_seq');
-            permit_seconds := CASE
-                WHEN v_limiter.rate_calls IS NOT NULL THEN
-                    v_limiter.permit_seconds
-                    + greatest(extract(epoch FROM v_now - v_begun), 0) END;
+            permit_seconds := v_limiter.permit_seconds
+                + greatest(extract(epoch FROM v_now - v_begun), 0);
             wait_seconds := NULL;
             reason := NULL;
             PERFORM livewell.grant_calls(v_limiter, credential, v_now, 1, NULL, ARRAY[fence]);

@@ -122,7 +122,7 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT 'granted', NULL::text, NULL::float8,
-        CASE WHEN v_limiter.rate_calls IS NOT NULL THEN v_limiter.permit_seconds + v_waited END,
+        v_limiter.permit_seconds + v_waited,
         NULL::integer;
 END
 $$;
