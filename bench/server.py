@@ -116,7 +116,10 @@ class Server:
 
 
 def _make_wal_files(connection: psycopg.Connection) -> None:
-    """Used ones are used again; without any, whoever needs one has to make it, in the time that is measured."""
+    """Used ones are used again.
+
+    Without any, whoever needs one has to make it, in the time that is measured.
+    """
     connection.execute("CREATE TABLE filling AS SELECT repeat('x', 1000) FROM generate_series(1, 300000)")
     connection.execute("DROP TABLE filling")
     connection.execute("CHECKPOINT")

@@ -47,7 +47,10 @@ async def refresh(job: Job, symbol: str) -> None:
 
 
 async def get(job: Job, path: str, secret: str) -> tuple[int, dict[str, str], int]:
-    """Status, headers, and bytes as received. The permit is checked on the open connection, just before the request is written."""
+    """Status, headers, and bytes as received.
+
+    The permit is checked on the open connection, just before the request is written.
+    """
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", upstream_port)
         try:

@@ -1,1 +1,4 @@
-"""Tests, by level: unit, sql, races, model, worker, contracts, faults, apps. See CONTRIBUTING.md."""
+"""Tests, by level: unit, sql, races, model, worker, contracts, faults, apps.
+
+See CONTRIBUTING.md.
+"""

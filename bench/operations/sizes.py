@@ -10,7 +10,10 @@ from bench.sizes import scaled
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Whole numbers; intervals and leases are not among them, for they are the same in a small run."""
+    """Whole numbers.
+
+    Intervals and leases are not among them, for they are the same in a small run.
+    """
 
     jitter_slots: int = 200
     frozen_slots: int = 200

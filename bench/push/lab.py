@@ -92,7 +92,10 @@ class Lab:
 
 
 def fill(dsn: str, **sizes: int) -> None:
-    """Keys with values; sessions, of which the first `streams` look at stream_keys each and the others at silent_keys."""
+    """Keys with values.
+
+    Sessions, of which the first `streams` look at stream_keys each and the others at silent_keys.
+    """
     with psycopg.connect(dsn, autocommit=True) as connection:
         for statement in _FILL.split(";\n"):
             connection.execute(statement.encode(), sizes if "%(" in statement else None)

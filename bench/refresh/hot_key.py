@@ -127,7 +127,10 @@ def _waits(lab: Lab, told_before: int) -> list[float]:
 
 
 def _subscribe(database: Database, key: str, sessions: Sequence[str]) -> tuple[list[float], float]:
-    """All at their moments; milliseconds of each call, and seconds from the first moment to the last end."""
+    """All at their moments.
+
+    Milliseconds of each call, and seconds from the first moment to the last end.
+    """
     with psycopg.connect(database.dsn) as connection:
         first = _row(connection, "SELECT clock_timestamp()")[0] + timedelta(seconds=_START_SECONDS)
     gap = timedelta(seconds=_CONNECTIONS / _PER_SECOND)

@@ -14,15 +14,16 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack
 
 from livewell.capability import capabilities, offered
-from livewell.db import Database, Row, Transaction, embedded, migrate
+from livewell.db import Database, Row, Transaction
 from livewell.db.database import Foreign
 from livewell.db.nudge import Nudger
+from livewell.db.prepare import database_address, prepare_schema
 from livewell.duration import Duration, seconds
 from livewell.errors import DatabaseUnavailable, LivewellError, UnknownTask
 from livewell.limits.limiter import Limiter, LimitOptions
@@ -119,17 +120,7 @@ class Livewell:
 
         `app.limiter("fmp", rate="300/min", budget="20GB/30d")`.
 
-        rate: calls in any such window, as the receiver counts them; burst (10) of them may go at
-        once, and reserve (0.1) is the share that only lane 0 may use. permit: how long after its
-        claim was sent a call may still be made (a sixtieth of the window, 0.25 to 1 s). deadline
-        (30 s): how long after that a call without an answer may still reach the upstream, at least
-        the longest timeout of the calls; so long it counts. budget: bytes, calls or tokens, rolling
-        ("20GB/30d") or by the day ("5000 calls/day", budget_resets="17:00 America/New_York");
-        everything stops at budget_stop (0.95) of it, lane 1 at budget_background_stop (0.8);
-        estimate (1) is what a call of an unknown kind is taken to use. concurrency: calls at once;
-        per_key: jobs at once with one group key. Rate, budget and breaker are kept for each of the
-        credentials. silence_max ("15m"): a longer Retry-After is not believed, and after so long
-        one call asks again.
+        LimitOptions says what each limit means.
         """
         self._declarations.check_limiter(name)
         return self._declarations.limiter(Limiter(name, read_limits(name, **limits), self._call, self._walls))
@@ -193,7 +184,6 @@ class Livewell:
 
         A function of the parsed answer and the keys that gives the list of rows.
         """
-
         return self._transforms.register(name)
 
     # -- opening ----------------------------------------------------------------------------------
@@ -215,7 +205,8 @@ class Livewell:
         return self
 
     async def _open(self, *, apply_migrations: bool) -> None:
-        self._ask_capabilities()
+        while self._declare:
+            self._declare.pop(0)(self)
         conninfo = await asyncio.to_thread(database_address, self.settings)
         await asyncio.to_thread(prepare_schema, conninfo, self.settings, apply=apply_migrations)
         self._offers = {}  # after a fork there may be some that are the parent's
@@ -223,11 +214,6 @@ class Livewell:
         if not self.database.address.replica:
             await self.database.call("SELECT livewell.ensure_history_days(%s)", (self.settings.history_days_ahead,))
             await self._declarations.write_all(self.database)
-
-    def _ask_capabilities(self) -> None:
-        """Let them declare their tasks, once."""
-        while self._declare:
-            self._declare.pop(0)(self)
 
     async def close(self) -> None:
         """Disconnect. The embedded server goes on running; stop it with `livewell db stop`."""
@@ -278,10 +264,7 @@ class Livewell:
     if not TYPE_CHECKING:  # or a mistyped name would be no error to a type checker
 
         def __getattr__(self, name: str) -> Any:
-            """What a capability offers under this name.
-
-            Made at its first use, kept until close().
-            """
+            """What a capability offers under this name: made at its first use, kept until close()."""
             if name.startswith("_") or name not in self._makers:
                 raise AttributeError(f"Livewell has no attribute {name!r}, and no capability offers it")
             self._is_open()
@@ -291,11 +274,9 @@ class Livewell:
 
     # -- using ------------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Transaction]:
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction on the app's database; give it as tx= to whatever shall commit with it."""
-        async with self.database.transaction() as transaction:
-            yield transaction
+        return self.database.transaction()
 
     async def enqueue(self, name: str, /, *, tx: Transaction | Foreign | None = None, **arguments: Any) -> Enqueued:
         """Enqueue a task by its name."""
@@ -415,18 +396,3 @@ class Livewell:
 
     async def _call(self, query: str, params: Sequence[Any]) -> list[Row]:
         return await self.database.call(query, params)
-
-
-def database_address(settings: Settings) -> str:
-    """The configured server's address; without one, the embedded server is started or found."""
-    if settings.database_url is not None:
-        return settings.database_url.get_secret_value()
-    return embedded.start(settings.data_dir or embedded.default_data_dir(), bin_dir=settings.postgres_bin).dsn
-
-
-def prepare_schema(conninfo: str, settings: Settings, *, apply: bool) -> None:
-    """Bring the schema up to date, or insist that it is."""
-    if apply:
-        migrate.migrate(conninfo, roles=settings.roles)
-    else:
-        migrate.require_current(conninfo)

@@ -18,7 +18,10 @@ _WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
 
 
 def seconds(value: Duration, what: str = "duration") -> float:
-    """The number of seconds; anything unclear, negative or not finite is refused with what is allowed."""
+    """The number of seconds.
+
+    Anything unclear, negative or not finite is refused with what is allowed.
+    """
     if isinstance(value, timedelta):
         number = value.total_seconds()
     elif isinstance(value, str):

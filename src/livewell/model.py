@@ -128,7 +128,10 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The handler failed; another attempt follows while there are some, after delay_seconds or the queue's back-off."""
+    """The handler failed.
+
+    Another attempt follows while there are some, after delay_seconds or the queue's back-off.
+    """
 
     error: str
     delay_seconds: float | None = None

@@ -13,7 +13,10 @@ _NO_FOLDERS = ("posix/", "right/")
 
 
 def read_zone(name: str) -> ZoneInfo:
-    """The zone; raises ValueError for what is none, and for what means something else on each machine."""
+    """The zone.
+
+    Raises ValueError for what is none, and for what means something else on each machine.
+    """
     if not isinstance(name, str) or name in _NO_ZONES or name.startswith(_NO_FOLDERS):
         raise ValueError(f"{name!r} is not a time zone")
     try:

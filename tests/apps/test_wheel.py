@@ -68,7 +68,10 @@ def test_every_page_that_a_message_names_is_in_it(installed: Path) -> None:
 
 
 def test_no_message_names_a_file_of_the_checkout(installed: Path) -> None:
-    """Whoever reads it has no checkout. Docstrings and comments are for whoever reads the source."""
+    """Whoever reads it has no checkout.
+
+    Docstrings and comments are for whoever reads the source.
+    """
     done = subprocess.run(
         [sys.executable, "-c", "import livewell; print(livewell.__file__)"],
         env=environment(installed),

@@ -62,7 +62,10 @@ async def site(
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser | None]:
-    """Of this process; without a program there is none, and each test is skipped by the fixture above."""
+    """Of this process.
+
+    Without a program there is none, and each test is skipped by the fixture above.
+    """
     if CHROMIUM is None:
         yield None
         return

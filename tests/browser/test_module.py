@@ -251,7 +251,10 @@ async def test_one_key_that_cannot_be_asked_for_does_not_stop_the_others(
 async def test_a_key_beyond_the_share_is_capped_until_there_is_room(
     site: Site, hand: Hand, context: BrowserContext, folder: tuple[Path, str]
 ) -> None:
-    """H6. The stream goes on, the page is told, and the key is watched when another one is let go."""
+    """H6.
+
+    The stream goes on, the page is told, and the key is watched when another one is let go.
+    """
     hand.put("quote", "AAPL")
     hand.put("quote", "MSFT")
     site.start(LIVEWELL_ORIGINS=folder[1], LIVEWELL_CLIENT_KEYS_MAX="1")

@@ -1,1 +1,4 @@
-"""Faults: real processes, real servers, an oracle outside. `make faults` runs them at full length."""
+"""Faults: real processes, real servers, an oracle outside.
+
+`make faults` runs them at full length.
+"""

@@ -113,7 +113,10 @@ class Worker:
         return await asyncio.to_thread(self.child.wait_for, text, seconds, since=since)
 
     async def ended(self, seconds: float = 20.0) -> int:
-        """Wait for its end; answers the exit code (minus the signal's number when a signal ended it)."""
+        """Wait for its end.
+
+        Answers the exit code (minus the signal's number when a signal ended it).
+        """
         return await asyncio.to_thread(self.child.wait, seconds)
 
     def kill(self) -> float:

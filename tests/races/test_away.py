@@ -18,10 +18,10 @@ from pydantic import SecretStr
 
 import livewell.app
 from livewell import Livewell, Settings
-from livewell.app import prepare_schema
 from livewell.db import embedded
 from livewell.db.connection import translate
 from livewell.db.migrate import migrate
+from livewell.db.prepare import prepare_schema
 from livewell.errors import DatabaseUnavailable, LivewellError
 from livewell.testing.processes import eventually_async
 from livewell.testing.proxy import ThreadedProxy

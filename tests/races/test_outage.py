@@ -97,7 +97,10 @@ def test_after_an_outage_one_needs_a_whole_lease_of_calm(queue: QueueSession) ->
 
 
 def impatient_one(queue: QueueSession) -> list[int]:
-    """An outage; then one with a short lease is steady again long before one with a long lease has renewed."""
+    """An outage.
+
+    Then one with a short lease is steady again long before one with a long lease has renewed.
+    """
     quick, slow = queue.register(lease=2), queue.register(lease=LEASE)
     queue.advance(600)
     for _ in range(6):

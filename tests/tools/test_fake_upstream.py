@@ -230,7 +230,10 @@ async def test_an_answer_ends_before_its_client_can_have_it() -> None:
 
 
 async def test_counted_behaviours_come_in_order_then_the_newest_that_stands(upstream: FakeUpstream) -> None:
-    """A test may set the scene once, and then ask for single faults. The log names what answered."""
+    """A test may set the scene once, and then ask for single faults.
+
+    The log names what answered.
+    """
     await upstream.behave(status=503)
     standing = await upstream.behave(path="/quote", status=500)
     await upstream.behave(path="/quote", key="A", status=429, times=1, name="wall")
@@ -361,7 +364,10 @@ async def test_a_huge_body_is_counted_up_to_where_the_client_left(upstream: Fake
 
 
 async def test_a_connection_is_broken_where_told(upstream: FakeUpstream) -> None:
-    """Before the head or at any byte of the body, by FIN or by RST. Seen to fail without SO_LINGER."""
+    """Before the head or at any byte of the body, by FIN or by RST.
+
+    Seen to fail without SO_LINGER.
+    """
     request = b"GET /quote?symbol=A HTTP/1.1\r\n\r\n"
     await upstream.behave(fault="close_before_head", times=1)
     assert await raw(upstream, request) == b""

@@ -84,7 +84,10 @@ def test_calls_that_carry_many_keys_fill_up_before_anybody_waits() -> None:
 
 
 def test_background_work_has_what_people_leave_of_the_rate_less_its_reserve() -> None:
-    """Lane 0 uses half; the reserve is a tenth, so four tenths are left of the one call a second."""
+    """Lane 0 uses half.
+
+    The reserve is a tenth, so four tenths are left of the one call a second.
+    """
     served = serve(UpstreamFacts("api", 1.0, 0.1), {"quote": QUOTE}, [group(30), group(60, lane=1)])
     assert served[0].share_fresh > 0.99
     assert served[1].calls == pytest.approx(0.4, rel=0.01)

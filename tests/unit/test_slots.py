@@ -41,7 +41,11 @@ def changes(zone: str) -> tuple[list[datetime], list[datetime]]:
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("hour", range(24))
 def test_a_fixed_local_time_comes_once_a_day_for_two_years(zone: str, hour: int) -> None:
-    """At that local time; on the day it does not exist at the first moment after the gap, on the day it comes twice the first time."""
+    """At that local time.
+
+    On the day it does not exist at the first moment after the gap, on the day it comes twice the
+    first time.
+    """
     there = ZoneInfo(zone)
     found = slots(f"30 {hour} * * *", zone)
     local = [at.astimezone(there) for at in found]

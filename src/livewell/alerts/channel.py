@@ -46,7 +46,10 @@ class Channel:
 
     @property
     def host(self) -> str | None:
-        """Of an http(s) address; None where there is none to be seen, and the client will say why."""
+        """Of an http(s) address.
+
+        None where there is none to be seen, and the client will say why.
+        """
         found = _HOST.match(self.address.get_secret_value())
         return found[1].lower() if found and self.kind != "apprise" else None
 

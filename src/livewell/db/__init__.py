@@ -10,6 +10,7 @@ listen.py      hear nudges, and notice when nothing is heard
 nudge.py       wake others without NOTIFY in anybody's transaction
 presence.py    is the database there?
 acts.py        who is acting, and what was done
+prepare.py     find the server, and bring its schema up to date
 migrate/       install and upgrade the schema
 embedded/      a Postgres server of our own
 scratch.py     databases for tests and demos

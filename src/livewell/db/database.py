@@ -58,7 +58,11 @@ class Transaction:
             return (await self.connection.execute(query.encode(), params)).rowcount
 
     async def commit(self) -> None:
-        """Commit; an earlier error that was swallowed makes Postgres roll back instead, and that must not look like success."""
+        """Commit.
+
+        An earlier error that was swallowed makes Postgres roll back instead, and that must not look
+        like success.
+        """
         with translated("commit"), deadline(self.connection, self._call_seconds, "commit", "COMMIT"):
             cursor = await self.connection.execute("COMMIT")
         if cursor.statusmessage != "COMMIT":

@@ -72,7 +72,10 @@ class Link:
         return self._prepare
 
     async def call(self, query: str, params: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement; on any failure the connection is dropped, and the next call opens a new one."""
+        """Run one statement.
+
+        On any failure the connection is dropped, and the next call opens a new one.
+        """
 
         async def fetch(cursor: Cursor) -> list[Row]:
             await cursor.execute(query.encode(), params)

@@ -48,22 +48,42 @@ class Limits:
 
 
 class LimitOptions(TypedDict, total=False):
-    """What app.limiter() takes; read() has the defaults."""
+    """What app.limiter() takes; read() has the defaults.
 
+    Rate, budget and breaker are kept for each credential.
+    """
+
+    # Calls in any such window, as the receiver counts them: "300/min".
     rate: str | None
+    # So many of them may go at once (10).
     burst: int
+    # The share of the rate that only lane 0 may use (0.1).
     reserve: float | str
+    # How long after its claim was sent a call may still be made (a sixtieth of the window, 0.25 to
+    # 1 s; 1 s without a rate).
     permit: float | str | None
+    # How long after that a call without an answer may still reach the upstream, and so long it
+    # counts (30 s). At least the longest timeout of the calls.
     deadline: float | str
+    # Bytes, calls or tokens, rolling ("20GB/30d") or by the day ("5000 calls/day").
     budget: str | None
+    # When a budget by the day begins anew: "17:00 America/New_York".
     budget_resets: str | None
+    # At this share of the budget everything stops (0.95).
     budget_stop: float | str
+    # At this one lane 1 stops (0.8).
     budget_background_stop: float | str
+    # What a call of an unknown kind is taken to use (1).
     estimate: int
+    # Calls at once, for all credentials together.
     concurrency: int | None
+    # Jobs at once with one group key.
     per_key: int | None
+    # When to stop calling an upstream that fails.
     breaker: Breaker | None
+    # Names; what they stand for stays in the application.
     credentials: Sequence[str]
+    # A longer Retry-After is not believed: after so long one call asks again ("15m").
     silence_max: float | str
 
 

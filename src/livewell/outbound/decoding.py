@@ -104,7 +104,10 @@ def _has_zlib_head(chunk: bytes) -> bool:
 
 
 def decoder(content_encoding: str, body_bytes_max: int) -> Decoder:
-    """Choose by the header; raises BodyRefused for encodings we did not ask for, and for one inside another."""
+    """Choose by the header.
+
+    Raises BodyRefused for encodings we did not ask for, and for one inside another.
+    """
     match content_encoding.strip().lower():
         case "" | "identity":
             return Decoder(body_bytes_max)

@@ -86,7 +86,10 @@ class TaskDefinition:
         return f"[{','.join(self.encode(arguments, bytes_max) for arguments in many)}]"
 
     def decode(self, payload: str) -> dict[str, Any]:
-        """Read a payload back; raises InvalidPayload when it does not fit the signature of today."""
+        """Read a payload back.
+
+        Raises InvalidPayload when it does not fit the signature of today.
+        """
         arguments: dict[str, Any] = self.decode_item(payload).__dict__
         return arguments
 

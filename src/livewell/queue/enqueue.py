@@ -226,7 +226,10 @@ class Enqueuer:
         return Enqueued(Answer.INSERTED, job_id)
 
     def _nudge(self, queues: set[str], tx: Transaction | Foreign | None) -> None:
-        """After the commit; nobody tells us of a foreign one, so its jobs wait for the next poll."""
+        """After the commit.
+
+        Nobody tells us of a foreign one, so its jobs wait for the next poll.
+        """
         for queue in queues:
             if tx is None:
                 self._nudger.nudge(queue)
@@ -293,7 +296,10 @@ class Enqueuer:
         raise DatabaseConflict("a key was taken and freed again and again; run the transaction once more")
 
     async def _try(self, query: str, params: Sequence[Any], *, left: int) -> tuple[list[Row], bool]:
-        """One try; False when its outcome is unknown and another may follow, after a pause that grows."""
+        """One try.
+
+        False when its outcome is unknown and another may follow, after a pause that grows.
+        """
         try:
             return await self._database.call(query, params), True
         except (DatabaseUnavailable, DatabaseConflict):

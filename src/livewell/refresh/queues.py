@@ -1,4 +1,7 @@
-"""The names of the queues that refreshes go through. SQL makes the same names in `refresh_queue()`."""
+"""The names of the queues that refreshes go through.
+
+SQL makes the same names in `refresh_queue()`.
+"""
 
 from __future__ import annotations
 

@@ -169,7 +169,10 @@ class Running:
             log.error("run failed", schedule=name, run=self._begun.run.id, error=said[0], **told)
 
     async def _cancel(self, handler: asyncio.Future[Any]) -> None:
-        """Stop it; one that does not listen (a thread never does) is left behind, and said to be."""
+        """Stop it.
+
+        One that does not listen (a thread never does) is left behind, and said to be.
+        """
         handler.cancel()
         await asyncio.wait([handler], timeout=_CANCEL_SECONDS)
         going = handler if self._thread is None else self._thread

@@ -77,7 +77,10 @@ class _Found:
 
     @property
     def is_due(self) -> bool:
-        """By the database's clock; a session of another zone than UTC must not be compared by its wall clock."""
+        """By the database's clock.
+
+        A session of another zone than UTC must not be compared by its wall clock.
+        """
         return self.due is None or self.due.astimezone(UTC) <= self.now.astimezone(UTC)
 
 
@@ -234,7 +237,10 @@ class Scheduler:
         return timedelta(seconds=self._lease_seconds)
 
     def _answered(self, name: str, slot: Any, sent: float, row: Sequence[Any], *, by_hand: bool = False) -> float:
-        """Start what was begun; answers how long to wait before this schedule is looked at again."""
+        """Start what was begun.
+
+        Answers how long to wait before this schedule is looked at again.
+        """
         answer, run_id, fence, wait_seconds = row
         self.counts[answer] += 1
         definition = self._definitions.get(name)

@@ -282,7 +282,10 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **flags: object) -> Self:
-        """Read flags, environment and livewell.toml; a flag that is None was not given. Raises ConfigurationError."""
+        """Read flags, environment and livewell.toml; a flag that is None was not given.
+
+        Raises ConfigurationError.
+        """
         given, problems = gather(cls.model_fields, flags)
         settings = cls._validate(given, problems)
         if settings is None or problems:
@@ -296,7 +299,10 @@ class Settings(BaseSettings):
         return {name: text(getattr(self, name)) for name in type(self).model_fields}
 
     def typed(self) -> dict[str, object]:
-        """Every setting as JSON has it, for programs: numbers are numbers, null is not set; passwords are hidden."""
+        """Every setting as JSON has it, for programs: numbers are numbers, null is not set.
+
+        Passwords are hidden.
+        """
         return {name: typed(getattr(self, name)) for name in type(self).model_fields}
 
     @classmethod
@@ -326,7 +332,11 @@ class Settings(BaseSettings):
 
     @classmethod
     def _validate(cls, given: Mapping[str, Given], problems: list[str]) -> Self | None:
-        """Validate; then once more without the wrong values, so that conflicts among the others are told as well."""
+        """Validate.
+
+        Then once more without the wrong values, so that conflicts among the others are told as
+        well.
+        """
         settings, details = cls._attempt(given)
         wrong = {str(detail["loc"][0]) for detail in details if detail["loc"]}
         places = {name: places_of(name, details) for name in wrong}

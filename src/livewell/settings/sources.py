@@ -1,4 +1,7 @@
-"""Where values of settings come from: flags, the environment, a file. Each is kept with what the user calls it, because an error must know."""
+"""Where values of settings come from: flags, the environment, a file.
+
+Each is kept with what the user calls it, because an error must know.
+"""
 
 import difflib
 import os

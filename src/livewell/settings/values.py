@@ -89,7 +89,10 @@ def _origin(text: str) -> str:
 
 
 class Issuer(BaseModel):
-    """One who may say who a person is. The algorithm is fixed: what a token says of its own is never believed."""
+    """One who may say who a person is.
+
+    The algorithm is fixed: what a token says of its own is never believed.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -105,7 +108,10 @@ _ENVIRONMENT = r"^env:[A-Za-z_][A-Za-z0-9_]{0,99}$"
 
 
 class AlertChannel(BaseModel):
-    """Somebody who is told of alerts. Its address is a secret: here stands the name of a variable that holds it."""
+    """Somebody who is told of alerts.
+
+    Its address is a secret: here stands the name of a variable that holds it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 

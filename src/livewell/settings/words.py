@@ -42,7 +42,10 @@ def places_of(name: str, details: Sequence[ErrorDetails]) -> str:
 
 
 def show_given(name: str, value: object) -> str:
-    """The value as an error shows it; of a secret only the scheme, for what is no address cannot be masked surely."""
+    """The value as an error shows it.
+
+    Of a secret only the scheme, for what is no address cannot be masked surely.
+    """
     if isinstance(value, str) and not value.strip():
         return "empty"
     if name == "alert_channels":

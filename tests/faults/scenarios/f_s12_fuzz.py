@@ -35,7 +35,10 @@ GENERATED = re.compile(r"([\d,]+) generated")
 
 
 async def run(scale: Scale) -> Findings:
-    """One caller after another; a database for all, so that what one leaves behind is there for the next."""
+    """One caller after another.
+
+    A database for all, so that what one leaves behind is there for the next.
+    """
     findings = Findings()
     async with open_site(scale) as site:
         for name, bearer in callers(site).items():

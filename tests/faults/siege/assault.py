@@ -41,7 +41,11 @@ async def besiege(
     meanwhile: Callable[[], Awaitable[None]] | None = None,
     quick: bool = False,
 ) -> Outcome:
-    """Attack for so long; judge what honest people saw (quick: and how long they waited), and put the figures down. meanwhile: what else they do in this time."""
+    """Attack for so long.
+
+    Judge what honest people saw (quick: and how long they waited), and put the figures down.
+    meanwhile: what else they do in this time.
+    """
     before = camp.process.cpu_seconds()
     async with attackers(camp.site, crews, seconds=seconds, seed=scale.seed) as gang:
         await asyncio.gather(camp.honest.stay(seconds), *([meanwhile()] if meanwhile else []))

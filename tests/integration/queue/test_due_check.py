@@ -94,7 +94,10 @@ async def test_a_subscription_becomes_a_job_without_waiting_for_the_next_turn(
 async def test_a_subscription_in_the_middle_of_a_look_is_seen_by_the_next_one(
     rows: RefreshSession, livewell_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The look may have read before it was committed. Seen failing while the end of a look put off the next one."""
+    """The look may have read before it was committed.
+
+    Seen failing while the end of a look put off the next one.
+    """
     async with opened(livewell_settings) as (database, nudger):
         check = DueCheck(database, nudger, holder="test", poll_seconds=10)
         viewers = Subscriptions(database, nudger)

@@ -353,7 +353,10 @@ async def test_a_limiter_may_be_declared_after_opening(app: Livewell, open_app: 
 
 
 async def test_a_batch_opened_in_a_transaction_is_sealed_in_it(app: Livewell, open_app: Open) -> None:
-    """All of it or nothing; and the follow-up knows which batch it follows, and keeps its options."""
+    """All of it or nothing.
+
+    And the follow-up knows which batch it follows, and keeps its options.
+    """
     seen: list[int] = []
 
     @app.task()

@@ -100,7 +100,10 @@ async def test_bad_questions_are_refused_before_anything_is_asked(market: Market
 
 
 async def test_a_watch_gives_the_state_first_and_then_what_changes(market: Market) -> None:
-    """Missing, then fresh; then every new price, and never the same version twice in a row with the same verdict."""
+    """Missing, then fresh.
+
+    Then every new price, and never the same version twice in a row with the same verdict.
+    """
     await market.apply(quote(ttl="1s"))
     await market.simulator.turn(tick_seconds=1)
     seen: list[Reading] = []

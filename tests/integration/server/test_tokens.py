@@ -84,7 +84,10 @@ def unsigned(header: dict[str, Any], payload: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("name", KEYS)
 async def test_a_good_token_is_a_user(web: Web, name: str) -> None:
-    """Each algorithm; the user is named after issuer and subject, so that two issuers' subjects are two users."""
+    """Each algorithm.
+
+    The user is named after issuer and subject, so that two issuers' subjects are two users.
+    """
     answer = await web.bearer(signed(name)).post("/v1/sessions")
 
     assert answer.status_code == 201

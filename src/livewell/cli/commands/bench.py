@@ -1,4 +1,7 @@
-"""`livewell bench NAME`: compare with peers in one run on this machine. The benchmarks live in the source checkout, not in the package."""
+"""`livewell bench NAME`: compare with peers in one run on this machine.
+
+The benchmarks live in the source checkout, not in the package.
+"""
 
 from __future__ import annotations
 

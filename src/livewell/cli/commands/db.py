@@ -84,7 +84,7 @@ def psql(arguments: tuple[str, ...]) -> None:
 
     What follows goes to psql: livewell db psql -c 'SELECT count(*) FROM livewell.job'
     """
-    from livewell.app import database_address  # noqa: PLC0415 - heavy
+    from livewell.db.prepare import database_address  # noqa: PLC0415 - heavy
 
     settings = _settings()
     program = _find_psql(settings)

@@ -162,7 +162,10 @@ def redrive(
 
 
 async def _redrive(admin: QueueAdmin, pages: AsyncIterator[Sequence[int]], total: int | None) -> tuple[int, int]:
-    """Page by page, so that a million letters are not one transaction; a bar shows how far, on a terminal."""
+    """Page by page, so that a million letters are not one transaction.
+
+    A bar shows how far, on a terminal.
+    """
     from rich.progress import Progress  # noqa: PLC0415 - heavy
 
     redriven = kept = 0

@@ -127,7 +127,10 @@ def _market(
 
 
 def _door(*, print_link: bool) -> Door:
-    """Keys and links are the server's business, which stands above the apps. Where nobody reads the link there is only the address."""
+    """Keys and links are the server's business, which stands above the apps.
+
+    Where nobody reads the link there is only the address.
+    """
     from livewell.apps.market.demo.site import Door  # noqa: PLC0415 - heavy
     from livewell.server.auth.key_admin import KeyAdmin  # noqa: PLC0415 - heavy
     from livewell.server.auth.login_links import link_address, make_link  # noqa: PLC0415 - heavy

@@ -21,7 +21,7 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
 
     Exits with 1 when there is a finding. Takes less than three seconds; changes nothing.
     """
-    from livewell.app import database_address  # noqa: PLC0415 - heavy
+    from livewell.db.prepare import database_address  # noqa: PLC0415 - heavy
     from livewell.operations.doctor import examine  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
     from livewell.telemetry import logs  # noqa: PLC0415 - heavy

@@ -104,7 +104,10 @@ def list_keys(*, everything: bool, limit: int, after: str | None, as_json: bool)
 @AS_JSON
 @click.pass_context
 def revoke(ctx: click.Context, *, key_id: str, as_json: bool) -> None:
-    """Refuse a key from now on; servers that remember it do so within LIVEWELL_KEY_CACHE_SECONDS."""
+    """Refuse a key from now on.
+
+    Servers that remember it do so within LIVEWELL_KEY_CACHE_SECONDS.
+    """
     found = with_app(lambda app: admin(app).revoke(key_id))
     if as_json:
         print_json({"id": key_id, "revoked": found})

@@ -27,8 +27,8 @@ def migrate(ctx: click.Context, *, check: bool, as_sql: bool, roles: str | None,
 
     Does nothing when it is current, and is safe to run from many places at once.
     """
-    from livewell.app import database_address  # noqa: PLC0415 - heavy
     from livewell.db import migrate as migrations  # noqa: PLC0415 - heavy
+    from livewell.db.prepare import database_address  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
 
     if check and as_sql:

@@ -1,4 +1,7 @@
-"""`livewell schedules`: what runs by the clock, when it is next, whether it is late; ask for a run, pause, remove."""
+"""`livewell schedules`: what runs by the clock, when it is next, whether it is late.
+
+Ask for a run, pause, remove.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`livewell serve`: the HTTP server, until told to stop. It checks the schema and changes nothing."""
+"""`livewell serve`: the HTTP server, until told to stop.
+
+It checks the schema and changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,8 @@ def serve(*, http_host: str | None, http_port: int | None, print_link: bool, lea
     """
     import asyncio  # noqa: PLC0415 - heavy
 
-    from livewell.app import database_address, prepare_schema  # noqa: PLC0415 - heavy
     from livewell.db import embedded  # noqa: PLC0415 - heavy
+    from livewell.db.prepare import database_address, prepare_schema  # noqa: PLC0415 - heavy
     from livewell.server.pools import addresses  # noqa: PLC0415 - heavy
     from livewell.server.serve import bind  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
@@ -104,7 +107,10 @@ class Serving:
 
 @asynccontextmanager
 async def serving(ready: Serving) -> AsyncIterator[Callable[[], None]]:
-    """Serve within the block; yields what stops it. At its end everything that was begun has ended, or used up its grace."""
+    """Serve within the block; yields what stops it.
+
+    At its end everything that was begun has ended, or used up its grace.
+    """
     import asyncio  # noqa: PLC0415 - heavy
 
     from livewell.server.app import create_app, guarded  # noqa: PLC0415 - heavy
@@ -124,11 +130,15 @@ async def serving(ready: Serving) -> AsyncIterator[Callable[[], None]]:
 
 
 async def login_link(settings: Settings, base: str, *, print_link: bool) -> str | None:
-    """A link for the person at this terminal. Where there is none, and on another database than the embedded one, `livewell keys login` makes it."""
+    """A link for the person at this terminal.
+
+    Where there is none, and on another database than the embedded one, `livewell keys login` makes
+    it.
+    """
     if settings.database_url is not None or not (print_link or has_reader()):
         return None
-    from livewell.app import database_address  # noqa: PLC0415 - heavy
     from livewell.db import Database  # noqa: PLC0415 - heavy
+    from livewell.db.prepare import database_address  # noqa: PLC0415 - heavy
     from livewell.server.auth.login_links import link_address, make_link  # noqa: PLC0415 - heavy
 
     database = Database(database_address(settings), settings)

@@ -1,4 +1,7 @@
-"""`livewell state`: the whole system on one screen. What is fresh, what waits, who works, what limits, what was tolerated."""
+"""`livewell state`: the whole system on one screen.
+
+What is fresh, what waits, who works, what limits, what was tolerated.
+"""
 
 from __future__ import annotations
 

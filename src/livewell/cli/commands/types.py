@@ -291,7 +291,10 @@ def add_universe(*, name: str, keys: tuple[str, ...], as_json: bool) -> None:
 @click.argument("file", type=click.File("r", encoding="utf-8"))
 @AS_JSON
 def import_universe(*, name: str, file: Any, as_json: bool) -> None:
-    """Add the keys of FILE, one per line; - reads standard input. Empty lines and those that begin with # are left out."""
+    """Add the keys of FILE, one per line; - reads standard input.
+
+    Empty lines and those that begin with # are left out.
+    """
     keys = [key for line in file if (key := line.strip()) and not key.startswith("#")]
     _say_changed("added", name, with_app(lambda app: admin(app).add_universe(name, keys)), as_json=as_json)
 

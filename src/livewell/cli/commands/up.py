@@ -40,9 +40,9 @@ def up(
 
     APP is module:attribute, for example shop.jobs:app (or LIVEWELL_APP, or app in livewell.toml); without one only refreshes are done.
     """
-    from livewell.app import database_address  # noqa: PLC0415 - heavy
     from livewell.cli.target import chosen_target, load_app  # noqa: PLC0415 - heavy
     from livewell.db import migrate  # noqa: PLC0415 - heavy
+    from livewell.db.prepare import database_address  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
     from livewell.telemetry import logs  # noqa: PLC0415 - heavy
 

@@ -1,4 +1,7 @@
-"""`livewell upstreams`: whose calls are stopped and why; end a silence, probe or close a breaker."""
+"""`livewell upstreams`: whose calls are stopped and why.
+
+End a silence, probe or close a breaker.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`livewell watch`: a live table in the terminal; with --json, or without a terminal, a line for every change."""
+"""`livewell watch`: a live table in the terminal.
+
+With --json, or without a terminal, a line for every change.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,10 @@ def away_words(presence: Presence, now: datetime) -> str:
 def as_table(
     latest: Mapping[str, Reading], keys: Sequence[str], order: Sequence[str], *, now: datetime, width: int
 ) -> Table:
-    """A line per key. Key, verdict and times are never cut; of the values, in the order of the file, as many are shown as there is room for."""
+    """A line per key. Key, verdict and times are never cut.
+
+    Of the values, in the order of the file, as many are shown as there is room for.
+    """
     from rich import box  # noqa: PLC0415 - heavy
     from rich.table import Table  # noqa: PLC0415 - heavy
     from rich.text import Text  # noqa: PLC0415 - heavy

@@ -119,7 +119,11 @@ async def work(
     metrics: str | None = None,
     beside: Callable[[], None] | None = None,
 ) -> None:
-    """Open the app and be a worker until a signal says stop; one that comes while still opening ends it there. beside: what else a signal stops. metrics: where to serve them."""
+    """Open the app and be a worker until a signal says stop.
+
+    One that comes while still opening ends it there. beside: what else a signal stops. metrics:
+    where to serve them.
+    """
     import asyncio  # noqa: PLC0415 - heavy
 
     import structlog  # noqa: PLC0415 - heavy
@@ -171,7 +175,11 @@ def settle_memory() -> None:
 
 
 async def _run_to_the_end(worker: Worker) -> None:
-    """Run it; where a handler ignores being stopped or memory ran out, only the end of the process helps (the jobs are handed back by then)."""
+    """Run it.
+
+    Where a handler ignores being stopped or memory ran out, only the end of the process helps (the
+    jobs are handed back by then).
+    """
     import asyncio  # noqa: PLC0415 - heavy
 
     code, problem = OK, None
@@ -196,7 +204,10 @@ async def _run_to_the_end(worker: Worker) -> None:
 
 
 def _end_hung() -> None:
-    """A handler has blocked the event loop for two leases; its jobs are in other hands. Say where it hangs, and make room for a new process."""
+    """A handler has blocked the event loop for two leases; its jobs are in other hands.
+
+    Say where it hangs, and make room for a new process.
+    """
     faulthandler.dump_traceback(sys.stderr, all_threads=True)
     sys.stderr.write(
         "livewell worker: a handler blocks the event loop (see above); ending so that a new process can start\n"
@@ -272,7 +283,7 @@ def _supervise(
     """Check here what would make every child fail at once; then let them run."""
     import asyncio  # noqa: PLC0415 - heavy
 
-    from livewell.app import database_address, prepare_schema  # noqa: PLC0415 - heavy
+    from livewell.db.prepare import database_address, prepare_schema  # noqa: PLC0415 - heavy
     from livewell.queue.worker.supervisor import Supervisor  # noqa: PLC0415 - heavy
 
     settings = app.settings

@@ -35,7 +35,10 @@ _VERSION_SECONDS_MAX = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """One set of programs; `package` is the folder to copy for who cannot read it, None where a copy would not run."""
+    """One set of programs.
+
+    `package` is the folder to copy for who cannot read it, None where a copy would not run.
+    """
 
     bin_dir: Path
     version: str

@@ -40,7 +40,10 @@ class Upkeep:
         self._seconds[key] += sum(lengths)
 
     def warn(self, where: str, what: str, sample: str = "") -> None:
-        """Something was tolerated; it becomes a counted row with the next flush, also when the database is away now."""
+        """Something was tolerated.
+
+        It becomes a counted row with the next flush, also when the database is away now.
+        """
         self._warnings.add(where, what, sample)
 
     async def run(self) -> None:

@@ -164,7 +164,10 @@ class Worker:
         return self._exchange.calls
 
     def stop(self) -> None:
-        """Ask for a graceful stop; asked again, handlers are ended at once and their jobs handed back."""
+        """Ask for a graceful stop.
+
+        Asked again, handlers are ended at once and their jobs handed back.
+        """
         (self._hurry if self._stopping.is_set() else self._stopping).set()
 
     async def run(self) -> None:

@@ -270,7 +270,10 @@ class Hub:
     # -- one pass ---------------------------------------------------------------------------------
 
     async def _pass_watched(self, now: float) -> None:
-        """A pass; while the database lets it wait, verdicts whose time is over are turned without it."""
+        """A pass.
+
+        While the database lets it wait, verdicts whose time is over are turned without it.
+        """
         passing = asyncio.create_task(self._pass(now), name="hub-pass")
         try:
             while not (await asyncio.wait([passing], timeout=GRACE_SECONDS))[0]:

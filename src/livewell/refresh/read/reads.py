@@ -104,7 +104,11 @@ class Reads:
         wait: Duration | None = None,
         user: str | None = None,
     ) -> Reading:
-        """The reading; if it is not fresh enough, the one after the refresh that this demands, or what there is when the wait is over."""
+        """The reading.
+
+        If it is not fresh enough, the one after the refresh that this demands, or what there is
+        when the wait is over.
+        """
         read = await self.read(kind, key, max_age=max_age, wait=wait, user=user)
         return replace(await self._reading(read.shown), throttled=read.throttled, retry_at=read.retry_at)
 

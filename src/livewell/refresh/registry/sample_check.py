@@ -24,7 +24,10 @@ _MENDS = {
 
 
 def check_sample(definition: TypeDefinition, where: str, *, transforms: Mapping[str, Transform] | None = None) -> Value:
-    """The sample as it would be stored. A transform is only known to a process that registered it."""
+    """The sample as it would be stored.
+
+    A transform is only known to a process that registered it.
+    """
     sample = definition.sample
     recorded = datetime.combine(sample.recorded, time(), UTC) + timedelta(
         days=2

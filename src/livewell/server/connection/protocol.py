@@ -227,7 +227,10 @@ class Protocol(HttpToolsProtocol):
             self.loop.call_later(self._bounds.rest_seconds, self._wake)
 
     def end(self) -> None:
-        """Close it; while a body that is not wanted still comes, let the client read its answer first."""
+        """Close it.
+
+        While a body that is not wanted still comes, let the client read its answer first.
+        """
         self._unset_keepalive_if_required()
         if not self.unfinished and not self._deaf:
             if self.deadline is None:

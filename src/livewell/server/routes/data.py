@@ -70,7 +70,10 @@ class ReadThrough(ReadingDocument, Demanded):
 
 
 class WhyDocument(BaseModel):
-    """Why a key is as fresh or as stale as it is: a word, a sentence, and the times behind them. Operators are told more."""
+    """Why a key is as fresh or as stale as it is: a word, a sentence, and the times behind them.
+
+    Operators are told more.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -107,7 +110,11 @@ async def read(
     wait: Span = None,
     numbers: Numbers = "number",
 ) -> Any:
-    """What there is; if it is not fresh enough (max_age, or the type's own rule), a refresh is demanded, and waited for as long as `wait` says."""
+    """What there is.
+
+    If it is not fresh enough (max_age, or the type's own rule), a refresh is demanded, and waited
+    for as long as `wait` says.
+    """
     age = span("max_age", max_age, AGE_SECONDS_MAX)
     patience = span("wait", wait, WAIT_SECONDS_MAX) or 0.0
     if age is not None:
@@ -121,7 +128,10 @@ async def read(
 
 @router.post("/data/{type}/{key:path}/refresh", status_code=202, response_model=Demanded)
 async def refresh(state: TheState, caller: Subscriber, type: TypeName, key: TypeKey) -> Any:  # noqa: A002 - as everywhere
-    """Ask for a refresh now, whatever the age. It is done when limits allow; a failure that is backed off is not asked for again before its time."""
+    """Ask for a refresh now, whatever the age. It is done when limits allow.
+
+    A failure that is backed off is not asked for again before its time.
+    """
     refuse_public(caller, "refresh")
     found = await read_through(state, caller, type, key, age=0.0, wait=0.0)
     if found.demand == "throttled":

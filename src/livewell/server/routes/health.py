@@ -18,7 +18,10 @@ async def healthz() -> PlainTextResponse:
 
 @router.get("/readyz")
 async def readyz(state: TheState) -> PlainTextResponse:
-    """The database answers; a load balancer that gets 503 should ask elsewhere. Known from memory: asking costs the database nothing, and is answered at once while it is away."""
+    """The database answers; a load balancer that gets 503 should ask elsewhere.
+
+    Known from memory: asking costs the database nothing, and is answered at once while it is away.
+    """
     if state.stopping.is_set():
         return PlainTextResponse("stopping\n", 503)
     return PlainTextResponse("ready\n") if state.presence.ready else PlainTextResponse("no database\n", 503)

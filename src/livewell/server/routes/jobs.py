@@ -1,4 +1,7 @@
-"""Jobs, queues and dead letters, for operators: look, pause, cancel, mend. Payloads may hold anything, so nobody else sees them."""
+"""Jobs, queues and dead letters, for operators: look, pause, cancel, mend.
+
+Payloads may hold anything, so nobody else sees them.
+"""
 
 from __future__ import annotations
 
@@ -47,13 +50,19 @@ class CancelDocument(BaseModel):
 
 
 class RetryDocument(BaseModel):
-    """Whether it will run now; false: it is neither delayed nor a dead letter, or its key is taken."""
+    """Whether it will run now.
+
+    False: it is neither delayed nor a dead letter, or its key is taken.
+    """
 
     retried: bool
 
 
 class Redrive(BaseModel):
-    """Which dead letters shall have another life: by ids, queue or task. `all` must be true when none of them is given."""
+    """Which dead letters shall have another life: by ids, queue or task.
+
+    `all` must be true when none of them is given.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -64,7 +73,10 @@ class Redrive(BaseModel):
 
 
 class Redriven(BaseModel):
-    """How many went, and how many stayed because a live job has their key. At most 1,000 go at once."""
+    """How many went, and how many stayed because a live job has their key.
+
+    At most 1,000 go at once.
+    """
 
     redriven: int
     kept: int

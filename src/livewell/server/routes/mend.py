@@ -1,4 +1,7 @@
-"""What operators do to upstreams and singletons, and what was done by whom (R25). Each act is recorded with its caller."""
+"""What operators do to upstreams and singletons, and what was done by whom (R25).
+
+Each act is recorded with its caller.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ class OneCredential(BaseModel):
 
 
 class ProbedDocument(BaseModel):
-    """probing: the next call is the probe; silent: the upstream asked for silence; closed: nothing to probe."""
+    """probing: the next call is the probe; silent: the upstream asked for silence.
+
+    Closed: nothing to probe.
+    """
 
     answer: Probed
 

@@ -17,7 +17,11 @@ router = APIRouter(prefix="/v1", tags=["operations"])
 
 @router.get("/system/state", response_model=dict[str, Any])
 async def system_state(state: TheState, caller: Operator) -> Any:  # noqa: ARG001 - the scope is the point
-    """What waits, runs and died, who works, how fresh everything is, what limits allow. Each part says how its figures came about: exact, or estimated from a sample and how old that is."""
+    """What waits, runs and died, who works, how fresh everything is, what limits allow.
+
+    Each part says how its figures came about: exact, or estimated from a sample and how old that
+    is.
+    """
     return JsonAnswer(await read_state(state.pools.operate))
 
 

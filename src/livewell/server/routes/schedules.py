@@ -1,4 +1,7 @@
-"""Schedules and their runs, for operators; and what is late, for an outside watchdog (R24, S5). Errors of runs may hold anything, so nobody else sees them."""
+"""Schedules and their runs, for operators; and what is late, for an outside watchdog (R24, S5).
+
+Errors of runs may hold anything, so nobody else sees them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ Name = Annotated[str, Path(max_length=100, description="The name of a schedule."
 
 
 class Asked(BaseModel):
-    """asked: a worker begins it; nobody: no worker that has its handler was here for a minute, and it waits for one."""
+    """asked: a worker begins it.
+
+    Nobody: no worker that has its handler was here for a minute, and it waits for one.
+    """
 
     answer: Literal["asked", "nobody"]
 
@@ -85,7 +91,10 @@ async def history(
 
 @health.get("/health/schedules")
 async def late(state: TheState) -> JsonAnswer:
-    """200 when everything that is due has run; 503 with the names of what is late. Without login: names and seconds, nothing else."""
+    """200 when everything that is due has run; 503 with the names of what is late.
+
+    Without login: names and seconds, nothing else.
+    """
     if state.stopping.is_set():
         return JsonAnswer({"ok": False, "late": []}, 503)
     try:

@@ -1,4 +1,7 @@
-"""Types: what can be watched, and what an operator may change of it without a file. A type that the caller may not read is not there."""
+"""Types: what can be watched, and what an operator may change of it without a file.
+
+A type that the caller may not read is not there.
+"""
 
 from __future__ import annotations
 

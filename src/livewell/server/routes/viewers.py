@@ -50,7 +50,10 @@ class NewSession(BaseModel):
 
 
 class OpenSession(BaseModel):
-    """Say that it is still there every heartbeat_seconds; unseen for five minutes it does not count."""
+    """Say that it is still there every heartbeat_seconds.
+
+    Unseen for five minutes it does not count.
+    """
 
     session: uuid.UUID
     heartbeat_seconds: int
@@ -74,7 +77,10 @@ class Pairs(BaseModel):
 
 
 class Subscribed(BaseModel):
-    """What became of one pair, and how fresh it is. answer: subscribed, unknown_type, bad_key, capped, cold_budget, forbidden."""
+    """What became of one pair, and how fresh it is.
+
+    Answer: subscribed, unknown_type, bad_key, capped, cold_budget, forbidden.
+    """
 
     type: str
     key: str
@@ -128,7 +134,10 @@ async def close_session(state: TheState, caller: Subscriber, session: str) -> No
 
 @router.put("/sessions/{session}/subscriptions", response_model=SubscribedPairs)
 async def subscribe(state: TheState, caller: Subscriber, session: str, body: Pairs) -> Any:
-    """Look at these, too; what is there already stays. The answer says how fresh each is, the stream brings the values."""
+    """Look at these, too; what is there already stays.
+
+    The answer says how fresh each is, the stream brings the values.
+    """
     found = _id(session)
     pairs = [(pair.type, pair.key) for pair in dict.fromkeys(body.subscriptions)]
     allowed = [pair for pair in pairs if caller.may_read(pair[0]) and _sound(*pair)]
@@ -154,7 +163,11 @@ async def unsubscribe(state: TheState, caller: Subscriber, session: str, body: P
 
 @router.get("/sessions/{session}/stream", status_code=200, response_class=Stream, responses=_STREAM)
 async def stream_session(state: TheState, caller: Subscriber, session: str, numbers: Numbers = "number") -> Stream:
-    """A reading of everything the session is subscribed to, then every change; keys beyond the client's share are named as capped. A newer stream of a session takes the place of the older. Last-Event-ID means nothing here: whoever connects gets everything."""
+    """A reading of everything the session is subscribed to, then every change.
+
+    Keys beyond the client's share are named as capped. A newer stream of a session takes the place
+    of the older. Last-Event-ID means nothing here: whoever connects gets everything.
+    """
     if not caller.may("view"):
         raise not_allowed("view")
     found = _id(session)

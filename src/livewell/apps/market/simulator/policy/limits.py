@@ -20,7 +20,10 @@ def _account(known: Mapping[str, Any], credential: str) -> str:
 
 
 class CallWindow:
-    """Which calls were let in; half-open, so two calls exactly one window apart do not share one."""
+    """Which calls were let in.
+
+    Half-open, so two calls exactly one window apart do not share one.
+    """
 
     def __init__(self) -> None:
         self._admitted: defaultdict[str, deque[int]] = defaultdict(deque)
