@@ -21,10 +21,10 @@ reading.py      a value with its provenance and verdict
 reasons.py      why an answer was not stored: a closed list
 refusal_log.py  refused answers in the log, a few of each kind
 nudges.py       the channels that wake the due check, the hubs and the servers
-elapsed.py      the clock on which a verdict's remaining time is counted
+verdict_clock.py the clock on which a verdict's remaining time is counted
 freshness.py    how much of what is followed can be trusted now
 transforms.py   functions that a program registers for odd types
-work.py         what a worker does for refreshes
+worker_part.py  what a worker does for refreshes
 capability.py   what refresh offers to the rest of the house
 doctor.py       checks of the doctor
 gauges.py       its gauges

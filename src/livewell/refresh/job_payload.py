@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from livewell.refresh.definition.model import TypeDefinition
 from livewell.refresh.fetch.conditional import Validator
-from livewell.refresh.validate.tail import Tail, stored_tail
+from livewell.refresh.validate.changed_tail import Tail, stored_tail
 
 
 class Wanted(BaseModel):

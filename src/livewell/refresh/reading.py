@@ -7,7 +7,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from livewell.refresh.elapsed import clock
+from livewell.refresh.verdict_clock import clock
 
 # Why a key that is not fresh enough cannot be refreshed now: Reading.throttled in words.
 THROTTLED = MappingProxyType(

@@ -19,7 +19,7 @@ from livewell import Settings
 from livewell.db import Database, scratch
 from livewell.db.nudge import Nudger
 from livewell.errors import InvalidOption
-from livewell.refresh.elapsed import clock
+from livewell.refresh.verdict_clock import clock
 from livewell.refresh.nudges import CHANGED
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.hub import Hub

@@ -120,7 +120,7 @@ class Fetch:
     pattern: KeyPattern
     body_bytes_max: int
     batch: Batch | None
-    revision_days: int | None = None  # of a history: what is older does not change any more (tail.py)
+    revision_days: int | None = None  # of a history: what is older does not change any more (changed_tail.py)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ What came back is a body to validate, or already a result. Never touches the dat
        └──no whole answer──▶ Failure(deadline, connection, …)
 
 What was received is counted in every case. Whether the answer belongs to the question is for
-proof.py.
+answer_origin.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from livewell.model import Blame
 from livewell.outbound import Answer, Outbound, Wall, classify
 from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
 from livewell.refresh.fetch.conditional import Validator
-from livewell.refresh.fetch.proof import Connection, share_of
+from livewell.refresh.fetch.answer_origin import Connection, share_of
 from livewell.refresh.fetch.request import build, with_credential
 from livewell.refresh.reasons import BLAME, MEANING, Reason
 from livewell.refresh.result import Failure, Result, Same, Singly

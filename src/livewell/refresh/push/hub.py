@@ -39,7 +39,7 @@ from livewell.db import Database, Listener
 from livewell.db.nudge import Nudger
 from livewell.errors import InvalidOption, LivewellError
 from livewell.loops import Waker
-from livewell.refresh.elapsed import clock
+from livewell.refresh.verdict_clock import clock
 from livewell.refresh.nudges import CHANGED
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.key_shares import KeyShares

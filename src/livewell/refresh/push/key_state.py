@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import orjson
 
-from livewell.refresh.elapsed import clock
+from livewell.refresh.verdict_clock import clock
 from livewell.refresh.reading import HOLDING, Reading
 
 Pair = tuple[str, str]  # type, key

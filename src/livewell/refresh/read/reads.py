@@ -22,7 +22,7 @@ from livewell.db.nudge import Nudger
 from livewell.db.open_app import OpenApp
 from livewell.duration import Duration, seconds
 from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
-from livewell.refresh.elapsed import clock
+from livewell.refresh.verdict_clock import clock
 from livewell.refresh.nudges import DUE
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.hub import READ as _READ

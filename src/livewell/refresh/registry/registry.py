@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 from livewell.errors import InvalidDefinition, UnknownType
 from livewell.refresh.definition.document import read_row
 from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
-from livewell.refresh.registry.twins import has_twin
+from livewell.refresh.registry.look_alikes import has_twin
 
 LOOK_SECONDS = 2.0
 

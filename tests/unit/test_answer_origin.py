@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from livewell.model import Blame
-from livewell.refresh.fetch.proof import Connection, check_proof, share_of
+from livewell.refresh.fetch.answer_origin import Connection, check_proof, share_of
 from livewell.refresh.reasons import Reason
 from livewell.refresh.result import Failure, Forgotten, Missing, Result, Same, Singly, Unproven, Value
 from tests.support.refresh_types import QUOTE, type_of, upstream_of

@@ -108,7 +108,9 @@ class Ended(BaseModel):
 async def open_session(state: TheState, caller: Subscriber, body: Annotated[NewSession | None, Body()] = None) -> Any:
     """Open a session."""
     most = await _sessions_max(state, caller)
-    opened = await _viewers(state).open(_viewer(caller), session=body.session if body else None, sessions_max=most)
+    opened = await _subscriptions(state).open(
+        _viewer(caller), session=body.session if body else None, sessions_max=most
+    )
     if opened == "too_many":
         raise too_many(_TOO_MANY[caller.user is None], seconds=60, word="sessions")
     if isinstance(opened, str):
@@ -119,7 +121,7 @@ async def open_session(state: TheState, caller: Subscriber, body: Annotated[NewS
 @router.put("/sessions/{session}", status_code=204, response_class=Response)
 async def heartbeat(state: TheState, caller: Subscriber, session: str) -> None:
     """Say that you still look."""
-    if not await _viewers(state).heartbeat(_id(session), _viewer(caller)):
+    if not await _subscriptions(state).heartbeat(_id(session), _viewer(caller)):
         raise not_found()
 
 
@@ -127,7 +129,7 @@ async def heartbeat(state: TheState, caller: Subscriber, session: str) -> None:
 async def close_session(state: TheState, caller: Subscriber, session: str) -> None:
     """End a session and everything it is subscribed to; its stream says goodbye."""
     found = _id(session)
-    if not await _viewers(state).close(found, _viewer(caller)):
+    if not await _subscriptions(state).close(found, _viewer(caller)):
         raise not_found()
     _changed(state, found)
 
@@ -141,7 +143,7 @@ async def subscribe(state: TheState, caller: Subscriber, session: str, body: Pai
     found = _id(session)
     pairs = [(pair.type, pair.key) for pair in dict.fromkeys(body.subscriptions)]
     allowed = [pair for pair in pairs if caller.may_read(pair[0]) and _sound(*pair)]
-    watched = await _viewers(state).subscribe(found, _viewer(caller), allowed, cold_max=_cold_max(state, caller))
+    watched = await _subscriptions(state).subscribe(found, _viewer(caller), allowed, cold_max=_cold_max(state, caller))
     if isinstance(watched, UnknownSession):
         raise not_found()
     _changed(state, found)
@@ -154,7 +156,7 @@ async def unsubscribe(state: TheState, caller: Subscriber, session: str, body: P
     """Look at these no longer."""
     found = _id(session)
     pairs = [(pair.type, pair.key) for pair in dict.fromkeys(body.subscriptions) if _sound(pair.type, pair.key)]
-    ended = await _viewers(state).unsubscribe(found, _viewer(caller), pairs)
+    ended = await _subscriptions(state).unsubscribe(found, _viewer(caller), pairs)
     if isinstance(ended, UnknownSession):
         raise not_found()
     _changed(state, found)
@@ -236,5 +238,5 @@ def _refused(caller: Caller, data_type: str, key: str) -> dict[str, Any]:
     return {"type": data_type, "key": key, "answer": answer, **times}
 
 
-def _viewers(state: ServerProcess) -> Subscriptions:
+def _subscriptions(state: ServerProcess) -> Subscriptions:
     return Subscriptions(state.pools.api, state.nudger)
