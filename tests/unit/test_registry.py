@@ -13,8 +13,8 @@ from livewell.apps.market import TYPES
 from livewell.errors import UnknownType
 from livewell.refresh.definition import document as documents
 from livewell.refresh.definition.model import TypeDefinition
-from livewell.refresh.registry.registry import Registry
 from livewell.refresh.registry.look_alikes import has_twin
+from livewell.refresh.registry.registry import Registry
 from tests.support.refresh_types import PRICES, QUOTE, UPSTREAM, changed
 
 

@@ -37,9 +37,9 @@ from livewell.queue.job import Job
 from livewell.refresh.added_fields import AddedFields
 from livewell.refresh.definition.credentials import Credentials, secrets_for
 from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
+from livewell.refresh.fetch.answer_origin import check_proof
 from livewell.refresh.fetch.batch_endpoints import BatchEndpoints
 from livewell.refresh.fetch.conditional import add_validators
-from livewell.refresh.fetch.answer_origin import check_proof
 from livewell.refresh.fetch.upstream_call import Fetched, fetch
 from livewell.refresh.fetch.upstream_limits import UpstreamLimits
 from livewell.refresh.job_payload import Wanted

@@ -19,11 +19,11 @@ from livewell import Settings
 from livewell.db import Database, scratch
 from livewell.db.nudge import Nudger
 from livewell.errors import InvalidOption
-from livewell.refresh.verdict_clock import clock
 from livewell.refresh.nudges import CHANGED
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.hub import Hub
 from livewell.refresh.push.key_state import KeyState, Pair
+from livewell.refresh.verdict_clock import clock
 from tests.support.store_sql import StoreSession
 
 AAPL, MSFT = ("quote", "AAPL"), ("quote", "MSFT")

@@ -26,8 +26,8 @@ from livewell.errors import CallFailed, InvalidOption
 from livewell.model import Blame
 from livewell.outbound import Answer, Outbound, Wall, classify
 from livewell.refresh.definition.model import TypeDefinition, UpstreamDefinition
-from livewell.refresh.fetch.conditional import Validator
 from livewell.refresh.fetch.answer_origin import Connection, share_of
+from livewell.refresh.fetch.conditional import Validator
 from livewell.refresh.fetch.request import build, with_credential
 from livewell.refresh.reasons import BLAME, MEANING, Reason
 from livewell.refresh.result import Failure, Result, Same, Singly

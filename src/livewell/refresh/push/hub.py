@@ -39,12 +39,12 @@ from livewell.db import Database, Listener
 from livewell.db.nudge import Nudger
 from livewell.errors import InvalidOption, LivewellError
 from livewell.loops import Waker
-from livewell.refresh.verdict_clock import clock
 from livewell.refresh.nudges import CHANGED
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.key_shares import KeyShares
 from livewell.refresh.push.key_state import GRACE_SECONDS, KeyState, Pair, missing
 from livewell.refresh.push.state_cache import StateCache
+from livewell.refresh.verdict_clock import clock
 from livewell.shares import Client
 
 log = structlog.get_logger("livewell.hub")

@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 import orjson
 
-from livewell.refresh.verdict_clock import clock
 from livewell.refresh.reading import HOLDING, Reading
+from livewell.refresh.verdict_clock import clock
 
 Pair = tuple[str, str]  # type, key
 Numbers = Literal["number", "string"]  # how the numbers of a value are written: as JSON numbers, or as texts

@@ -22,7 +22,6 @@ from livewell.db.nudge import Nudger
 from livewell.db.open_app import OpenApp
 from livewell.duration import Duration, seconds
 from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
-from livewell.refresh.verdict_clock import clock
 from livewell.refresh.nudges import DUE
 from livewell.refresh.push.follower import Follower
 from livewell.refresh.push.hub import READ as _READ
@@ -32,6 +31,7 @@ from livewell.refresh.read.decode import decode
 from livewell.refresh.reading import Reading
 from livewell.refresh.registry.registry import Registry
 from livewell.refresh.subscribe.subscriptions import Subscriptions, UnknownSession
+from livewell.refresh.verdict_clock import clock
 from livewell.shares import Client
 
 log = structlog.get_logger("livewell.watch")

@@ -29,9 +29,9 @@ from livewell.refresh.definition.model import ROWS_MAX, Path, TypeDefinition
 from livewell.refresh.reasons import BLAME, Reason
 from livewell.refresh.result import Failure, Missing, Result, Singly, Value
 from livewell.refresh.validate import strict_json
+from livewell.refresh.validate.changed_tail import Tail
 from livewell.refresh.validate.key_rows import ABSENT, Row, at_path, packed, value_of
 from livewell.refresh.validate.refusal import Refusal, clean, cut, hiding, show
-from livewell.refresh.validate.changed_tail import Tail
 from livewell.telemetry.secret_forms import Secrets, secrets_of
 
 _ERROR_FIELDS = ("Error Message", "error", "errors", "Error", "error_message", "errorMessage", "fault")

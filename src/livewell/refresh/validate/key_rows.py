@@ -19,9 +19,9 @@ from livewell.refresh.definition.model import JSON, Moment, Path, TypeDefinition
 from livewell.refresh.definition.times import TimeError, end_of_day, parse_instant
 from livewell.refresh.reasons import Reason
 from livewell.refresh.result import Forgotten, Value
+from livewell.refresh.validate.changed_tail import Tail, days_of, settled_hash, tail_hash
 from livewell.refresh.validate.column_value import Convert, canonical, converter
 from livewell.refresh.validate.refusal import Refusal, clean, cut, show
-from livewell.refresh.validate.changed_tail import Tail, days_of, settled_hash, tail_hash
 
 ABSENT = object()  # nothing is there; not even null
 
