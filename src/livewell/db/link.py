@@ -93,7 +93,8 @@ class Link:
         An enqueue takes 580 instead of 680 µs. For statements that are few in kind and many in
         number.
 
-        `then` rides along: the server runs it in a transaction of its own as soon as this one has committed, without asking us again. Nobody waits for its answer.
+        `then` rides along: the server runs it in a transaction of its own as soon as this one has
+        committed, without asking us again. Nobody waits for its answer.
         """
 
         async def ask(cursor: Cursor) -> Unread:

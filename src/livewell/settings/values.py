@@ -1,4 +1,7 @@
-"""Kinds of values that settings have, and how each is read: from text of the environment, or from what TOML and Python give."""
+"""The kinds of values that settings have, and how each is read.
+
+A value comes as text from the environment, or as what TOML and Python give.
+"""
 
 import json
 import re

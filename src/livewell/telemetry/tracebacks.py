@@ -91,7 +91,10 @@ def words(error: BaseException) -> str:
 
 
 def mask_known(text: str, chars_max: int = TEXT_CHARS_MAX) -> str:
-    """Hide the values of environment variables whose names say that they are secret, however they are written, and cut: by their looks alone nobody would know them."""
+    """Hide secrets of the environment in a text, however they are written, and cut the text.
+
+    A secret is the value of a variable whose name says so: by its looks alone nobody would know it.
+    """
     return known_secrets().hide(text, chars_max)
 
 

@@ -76,8 +76,9 @@ def migrate(
 ) -> MigrationReport:
     """Install or upgrade schema livewell; does nothing when it is current.
 
-    `roles="none"` leaves cluster-wide roles alone: everything belongs to the current user, and nothing is granted. `wait_seconds` bounds how long we try when
-    another migrator or an open transaction holds what we need.
+    `roles="none"` leaves cluster-wide roles alone: everything belongs to the current user, and
+    nothing is granted. `wait_seconds` bounds how long we try when another migrator or an open
+    transaction holds what we need.
     """
     bundle = bundle or Bundle.load()
     started = time.monotonic()

@@ -2,8 +2,10 @@
 
     resting ──results due, or hungry and room in the buffer──▶ calling ──answer──▶ resting
                                                                   │
-                                                                  └──no answer──▶ results kept and sent again (the fence makes that safe);
-                                                                                  the keeper reconciles what the claim may have taken
+                                                                  └──no answer──▶ results kept
+
+After no answer the results are sent again (the fence makes that safe), and the keeper reconciles
+what the claim may have taken.
 
 Hungry: a nudge came, the last claim was full, or the poll interval is over. How much is claimed
 ahead follows the pace: slots plus a tenth of a second's work. Slow jobs are thus not hoarded while

@@ -83,7 +83,10 @@ class Supervisor:
             _send(child, signal.SIGKILL if self._stops >= 3 else signal.SIGTERM)
 
     async def run(self) -> int:
-        """Run until stopped; 0 when every child ended well, 1 when one had to be killed or failed, 2 when misconfigured."""
+        """Run until stopped, and return the exit code.
+
+        0: every child ended well. 1: one had to be killed, or failed. 2: misconfigured.
+        """
         log.info("supervisor started", processes=self._processes)
         try:
             async with asyncio.TaskGroup() as places:

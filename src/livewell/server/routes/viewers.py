@@ -1,6 +1,7 @@
 """Viewers: sessions, what they are subscribed to, and their streams.
 
-A session is one client that looks; its id is random and made by the caller, or here. No session, a malformed id and somebody else's are one and the same answer.
+A session is one client that looks. Its id is random, made by the caller or here. Three cases get
+one and the same answer: no session, a malformed id, and somebody else's session.
 """
 
 from __future__ import annotations
