@@ -4,8 +4,8 @@ app = Livewell()                     nothing happens yet: declare tasks on it
 async with app: …                    opens the database (DATABASE_URL, or the embedded server)
 await app.work()                     be a worker until stopped
 
-What capabilities bring to it, it asks of them (capability.py): tasks and schedules that they
-declare, attributes such as app.alerts, and what a worker does besides.
+It asks capabilities (capability.py) for what they bring: tasks and schedules that they declare,
+attributes such as app.alerts, and what a worker does besides.
 """
 
 from __future__ import annotations
