@@ -60,7 +60,8 @@ class Chore:
     """A statement that the hourly housekeeping repeats until it answers 0, false or NULL.
 
     `arguments` makes its parameters from the settings. `if_locked`: the warning that is counted
-    when another transaction holds the lock it needs; without one that is an error.
+    when another transaction holds the lock that the statement needs. Without `if_locked` that is an
+    error.
     """
 
     query: str

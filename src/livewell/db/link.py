@@ -40,7 +40,7 @@ def as_numbers(numbers: Iterable[int | None]) -> str:
 class Link:
     """One connection that reconnects when it is next needed.
 
-    For loops that must not wait for a pool that handlers have emptied.
+    For loops that must not wait for the pool: handlers may have taken all its connections.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ def _answer(pgconn: psycopg.pq.abc.PGconn) -> PQGen[psycopg.pq.abc.PGresult]:
 
 
 class Unread(Sequence[Row]):
-    """Rows as the server sent them, made into Python's when somebody looks at one.
+    """Rows as the server sent them, converted to Python only when somebody looks at one.
 
     A worker sends its next call first, so that the server has something to do meanwhile.
     """

@@ -134,7 +134,10 @@ class Request(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """How many jobs that are alike in everything but their payload, and those as a JSON array."""
+    """Jobs that are alike in everything but their payload: how many, and the payloads.
+
+    The payloads are a JSON array.
+    """
 
     n: int
     payloads: str

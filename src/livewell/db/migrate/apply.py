@@ -8,7 +8,7 @@
                                               └──▶ commit
 
 No transaction is open during a pause. A statement of ours waits at most 100 ms for a lock, so
-whoever queues behind it waits no longer than that (T10). The lock is a transaction's, never a
+statements that queue behind it wait no longer than that (T10). The lock is a transaction's, never a
 session's, so this works through PgBouncer too (T7).
 """
 

@@ -71,7 +71,7 @@ class _Answer:
 
 
 class ClaimAhead:
-    """The one that talks to the queue. Everything it knows is in Holding."""
+    """Talks to the queue. Everything it knows is in Holding."""
 
     def __init__(
         self,

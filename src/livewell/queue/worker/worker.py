@@ -4,8 +4,8 @@
                   ▲             │                  └── second stop: handlers are ended at once
                   └──buried─────┘   our row is gone: somebody else owns our jobs. Drop everything, register as a new incarnation.
 
-An outage of any length only delays: every part waits and tries again. Nothing here is trusted to
-survive; what must survive is in the database.
+An outage of any length only delays: every part waits and tries again. Everything that must survive
+is in the database; nothing here is trusted to survive.
 """
 
 from __future__ import annotations
