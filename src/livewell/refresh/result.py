@@ -101,7 +101,7 @@ class Unproven:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Days of a history that were settled are not what they were: the whole history is needed."""
+    """Settled days of a history have changed: the whole history is needed."""
 
     outcome: ClassVar[str] = "forgotten"
 

@@ -50,7 +50,7 @@ Ended = Literal["succeeded", "failed", "lost"]
 class Begun:
     """A run that the database has given us.
 
-    asked: before the call that got it, on the monotonic clock.
+    asked: the time before the call that got it was sent, on the monotonic clock.
     """
 
     run: Run

@@ -1,4 +1,4 @@
-"""The due check: what is stale and watched becomes jobs.
+"""The due check: watched keys that are stale become jobs.
 
 Every worker with refresh queues runs one; a singleton lets one of them work.
 

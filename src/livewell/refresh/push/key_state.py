@@ -1,13 +1,13 @@
 """One state of a key as it is shown to everybody.
 
-Read once, serialised once, shared by all who follow it.
+It is read once, serialised once, and shared by all who follow the key.
 
-The value stays the text that Postgres gave: numbers are passed on digit by digit, and what nobody
-takes apart here is not taken apart.
+The value stays the text that Postgres gave. It is not parsed here, so numbers are passed on digit
+by digit.
 
 A state knows until when its verdict holds, counted from before the database was asked: an answer
-that was held up on its way is not the fresher for it. Whoever shows a state shows now(), so what
-was kept here through an outage is never shown as fresh.
+that was delayed on its way does not become fresher by that. Code that shows a state must show
+now(), so a state that was kept here through an outage is never shown as fresh.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ GRACE_SECONDS = 0.5
 
 
 class KeyState:
-    """Immutable but for its own serialisations, which are made when they are first asked for."""
+    """The state of one key: immutable, except for its serialisations.
+
+    Each serialisation is made when it is first asked for.
+    """
 
     __slots__ = (
         "_age_seconds",

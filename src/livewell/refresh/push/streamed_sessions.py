@@ -4,10 +4,11 @@
                                        ├──more keys than the client's share──▶ the rest is capped, until there is room
                                        └──closed, swept──▶ ended
 
-A change that came through this process is heard at once (touch); one that came through another
-server by the nudge refresh.sessions; and in any case at the next poll interval, when subs_version
-of all sessions is compared in one query. The database says what is subscribed, never the message:
-two changes that overtake each other on the way cannot leave a session with the wrong keys.
+A change that came through this process is heard at once (touch). A change that came through another
+server is heard by the nudge refresh.sessions. Any change is heard at the next poll interval, when
+subs_version of all sessions is compared in one query. The database says what is subscribed, never
+the message: two changes that overtake each other on the way cannot leave a session with the wrong
+keys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Viewers who left without a word are let go of, every minute."""
+"""End the sessions of viewers who left without a word, every minute."""
 
 from __future__ import annotations
 

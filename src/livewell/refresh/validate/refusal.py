@@ -32,7 +32,7 @@ def hiding(secrets: Secrets) -> Iterator[None]:
 
 
 class Refusal(Exception):
-    """Why, where, and what it looked like."""
+    """Why an answer is refused, where, and what it looked like."""
 
     def __init__(self, reason: Reason, detail: str, *, field: str | None = None) -> None:
         self.reason = reason
