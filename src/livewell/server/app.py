@@ -1,4 +1,7 @@
-"""The application: routes in one list, behind the guard, errors as problem documents, OpenAPI that says all of it."""
+"""The application: routes in one list, behind the gate.
+
+Errors are problem documents, and the OpenAPI document describes all of it.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _origin(text: str) -> str:
 
 
 class Issuer(BaseModel):
-    """One who may say who a person is.
+    """An issuer of tokens: it says who a person is.
 
     The algorithm is fixed: what a token says of its own is never believed.
     """

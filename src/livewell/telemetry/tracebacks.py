@@ -1,10 +1,10 @@
 """Tracebacks that may be logged and stored.
 
-Bounded, without secrets, without the values of variables, without paths of this machine.
+They are bounded, and hold no secrets, no values of variables and no paths of this machine.
 
 They read as Python's own do. Where something must be left out, the error that was raised and the
 frames of the user's own code stay longest: our frames around them go first, then those of
-libraries, then causes far down the chain. What was left out is said.
+libraries, then causes far down the chain. A line says what was left out.
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ class NewSession(BaseModel):
 
 
 class OpenSession(BaseModel):
-    """Say that it is still there every heartbeat_seconds.
+    """A session. The client must send a heartbeat every heartbeat_seconds.
 
-    Unseen for five minutes it does not count.
+    A session without a sign of life for five minutes does not count.
     """
 
     session: uuid.UUID
