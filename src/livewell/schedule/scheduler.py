@@ -77,9 +77,9 @@ class _Found:
 
     @property
     def is_due(self) -> bool:
-        """By the database's clock.
+        """True if the slot has come, by the database's clock.
 
-        A session of another zone than UTC must not be compared by its wall clock.
+        Both are compared in UTC: a session of another zone must not be compared by its wall clock.
         """
         return self.due is None or self.due.astimezone(UTC) <= self.now.astimezone(UTC)
 

@@ -77,7 +77,7 @@ class Singleton:
         return Held(got)
 
     def lose(self) -> None:
-        """Whoever did work under our fence was told that it is not ours any more."""
+        """Forget our term: the database said that its fence is not ours any more."""
         self._fence, self._trusted_until = None, 0.0
 
     async def release(self) -> bool:

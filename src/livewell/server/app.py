@@ -37,7 +37,7 @@ _PROBLEMS = {
 
 
 def create_app(state: ServerProcess) -> FastAPI:
-    """The application without its guard, for whoever adds to it; serve guarded(app)."""
+    """The application without its gate, for code that adds routes to it; serve guarded(app)."""
     app = FastAPI(
         title="Livewell",
         version=VERSION,

@@ -92,7 +92,7 @@ class ServerProcess:
 
     @property
     def nudger(self) -> Nudger:
-        """Wakes whoever waits, here and elsewhere."""
+        """Wakes waiting readers and workers, here and elsewhere."""
         assert self._nudger is not None  # noqa: S101 - routes run while the server is open
         return self._nudger
 

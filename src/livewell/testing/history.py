@@ -34,7 +34,7 @@ class AppendLog:
     def append(self, line: str) -> None:
         """Write one line with one O_APPEND write.
 
-        Whole and in one place, whoever else is writing.
+        It is whole and in one place, also when other processes write.
         """
         data = f"{START}{line}\n".encode()
         if "\n" in line or START in line or len(data) > LINE_BYTES_MAX:

@@ -372,7 +372,7 @@ class ClaimAhead:
     async def _rest(self) -> None:
         self._wake.clear()
         if time.monotonic() >= self._next_poll:
-            # Due, but there is no room: whoever makes some will wake us.
+            # Due, but there is no room: the code that makes room will wake us.
             self._hungry = True
             self._next_poll = time.monotonic() + self._settings.poll_seconds
         until = [self._next_poll] if self.claiming else [time.monotonic() + 1]

@@ -57,9 +57,9 @@ class Follower:
             part.clear()
 
     def pop(self) -> KeyState | None:
-        """What has waited longest, as it is by now; None when nothing waits.
+        """Take the state that has waited longest, as it is now; None when nothing waits.
 
-        For whoever is slower than the changes.
+        For a client that is slower than the changes.
         """
         if not self._latest:
             return None

@@ -278,9 +278,9 @@ class Hub:
     # -- one pass ---------------------------------------------------------------------------------
 
     async def _pass_watched(self, now: float) -> None:
-        """A pass.
+        """Make one pass, and turn overdue verdicts meanwhile.
 
-        While the database lets it wait, verdicts whose time is over are turned without it.
+        While the pass waits for the database, verdicts whose time is over are turned without it.
         """
         passing = asyncio.create_task(self._pass(now), name="hub-pass")
         try:

@@ -38,7 +38,7 @@ class StateCache:
         while self.bytes > self._bytes_max:
             oldest = next(iter(self._sizes))
             self._let_go(oldest)
-            # Whoever was told and has not sent it yet has the state with its value still.
+            # A follower that was told and has not sent it yet still has the state with its value.
             self._states[oldest] = self._states[oldest].without_value()
 
     def drop(self, place: Pair) -> None:

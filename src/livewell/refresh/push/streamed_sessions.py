@@ -66,14 +66,17 @@ class StreamedSession:
         self.untold: dict[Pair, None] = {}  # of these, what the client does not know yet
 
     def cap(self, keys: Sequence[Pair]) -> None:
-        """These do not fit, and no others; whoever waits on the follower looks."""
+        """Cap these keys, which do not fit, and no others.
+
+        If the client does not know it yet, this wakes the task that waits on the follower.
+        """
         before, self.capped = self.capped, dict.fromkeys(keys)
         self.untold = {key: None for key in self.capped if key not in before or key in self.untold}
         if self.untold:
             self.follower.wake.set()
 
     def end(self) -> None:
-        """The session is gone; whoever waits on the follower looks."""
+        """Mark the session as gone, and wake the task that waits on the follower."""
         self.ended = True
         self.follower.wake.set()
 

@@ -104,7 +104,7 @@ class Storer:
         await self._link.close()
 
     async def _flush(self) -> None:
-        await asyncio.sleep(0)  # whoever is ready in this turn of the loop comes along
+        await asyncio.sleep(0)  # results that are ready in this turn of the loop come along
         while self._waiting:
             groups = self._take()
             began = time.monotonic()

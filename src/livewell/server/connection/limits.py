@@ -175,7 +175,7 @@ class Connections:
         return self._where.get(connection, "unknown")
 
     async def watch(self) -> None:
-        """Cut whoever is past its deadline, for ever."""
+        """Cut connections that are past their deadline, for ever."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             self.sweep()

@@ -114,7 +114,7 @@ async def read(
     wait: Span = None,
     numbers: Numbers = "number",
 ) -> Any:
-    """What there is.
+    """Read what is stored of one key.
 
     If it is not fresh enough (max_age, or the type's own rule), a refresh is demanded, and waited
     for as long as `wait` says.

@@ -43,7 +43,7 @@ class LoopTurns:
         self._left = self._per_round
         while self._waiting and self._left > 0:
             turn = self._waiting.popleft()
-            if not turn.done():  # who gave up needs none
+            if not turn.done():  # done: the task that asked was cancelled
                 turn.set_result(None)
                 self._left -= 1
         self._round_ends = bool(self._waiting)
