@@ -1,4 +1,7 @@
-"""The limit: the same SQL as the worker's (claim, finish, fence, history), in a bare loop without handlers, one connection, one call at a time."""
+"""The limit: the worker's SQL in a bare loop without handlers.
+
+The SQL is the same (claim, finish, fence, history), on one connection, one call at a time.
+"""
 
 from __future__ import annotations
 

@@ -58,9 +58,10 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A demand: our figure, or its ratio to that of another contender, is at least (or at most) the bound. Without a bound it is only told.
+    """A demand: our figure is at least (or at most) the bound.
 
-    never: no pair may miss it, not even one.
+    Instead of our figure it may be its ratio to that of another contender. Without a bound the
+    figure is only reported. never: no pair may miss it, not even one.
     """
 
     name: str

@@ -77,7 +77,12 @@ class Stage:
 
 
 def load_plan(load: str) -> Scenario:
-    """So many symbols that, looked at all the time and each by a call of its own, they need this share of the calls allowed; "batch": half of them, by calls of up to fifty; "demo": as the demo has it."""
+    """Make a scenario whose symbols need this share of the calls allowed.
+
+    They are looked at all the time, and each needs a call of its own. "batch": as many symbols as
+    need half of the calls in this way, but asked for by calls of up to fifty; "demo": as the demo
+    has it.
+    """
     if load == "demo":
         return QUIET
     if load == "batch":

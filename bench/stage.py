@@ -55,7 +55,11 @@ class Stage:
             await asyncio.sleep(_POLL_SECONDS)
 
     def answer(self, *, done: int, last: float | None) -> dict[str, Any]:
-        """What is said at the end: when the first handler started, when the last finish was written, and how many there were."""
+        """Make the answer that is given at the end.
+
+        It says when the first handler started, when the last finish was written, and how many there
+        were.
+        """
         return {"first": self.first, "last": last, "done": done, "starts": self.starts}
 
 

@@ -1,4 +1,6 @@
-"""A client of a limited API: two credentials, a rate, a budget in bytes and a breaker, all kept by the database for the whole fleet.
+"""A client of a limited API: two credentials, a rate, a budget in bytes and a breaker.
+
+The database keeps all of them for the whole fleet.
 
 python examples/limited_api_client.py             against a fake API on this machine, so it needs no network
 """

@@ -3,7 +3,8 @@
     pip install "livewell[test]"
     pytest examples/test_your_tasks.py
 
-The fixtures come with the package (they start with livewell_); nothing has to be configured. An async test that names one of them needs no mark; one that gets them through a fixture of your own
+The fixtures come with the package (they start with livewell_); nothing has to be configured. An
+async test that names one of them needs no mark; one that gets them through a fixture of your own
 needs @pytest.mark.asyncio, or asyncio_mode = "auto" in the configuration of pytest.
 """
 

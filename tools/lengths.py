@@ -53,8 +53,8 @@ class Line:
 LIMITS = (
     Limit("Python", 120, 0.5),
     Limit("Python code", 120, 0.5),
-    Limit("Python summary", 120, 1.8),
-    Limit("Python prose", 100, 0.6),
+    Limit("Python summary", 120, 0.1),
+    Limit("Python prose", 100, 0.2),
     Limit("SQL", 100, 1.0),
     Limit("SQL", 120, 0.5),
     Limit("Markdown", 100, 1.0),

@@ -1,4 +1,7 @@
-"""graphile-worker, batched: localQueue 1000, completeJobBatchDelay 0, 100 jobs at once (50 for jobs of 5 ms). The program is graphile.mjs."""
+"""graphile-worker, batched: localQueue 1000, completeJobBatchDelay 0.
+
+100 jobs at once (50 for jobs of 5 ms). The program is graphile.mjs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One key with 100,000 viewers, and 2,000 more a second subscribe to it by SQL, while a worker's due check and store write the same key's row every second.
+"""One key with 100,000 viewers, and 2,000 more a second subscribe to it by SQL.
+
+Meanwhile a worker's due check and store write the same key's row every second.
 
 The subscribers are sixteen connections, each in a procedure that calls livewell.subscribe for one
 session after the other, commits each, and waits for its next moment: no client takes a processor

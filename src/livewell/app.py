@@ -4,8 +4,8 @@ app = Livewell()                     nothing happens yet: declare tasks on it
 async with app: …                    opens the database (DATABASE_URL, or the embedded server)
 await app.work()                     be a worker until stopped
 
-What capabilities bring to it, it asks of them (capability.py): tasks and schedules that they
-declare, attributes such as app.alerts, and what a worker does besides.
+It asks capabilities (capability.py) for what they bring: tasks and schedules that they declare,
+attributes such as app.alerts, and what a worker does besides.
 """
 
 from __future__ import annotations
@@ -292,11 +292,12 @@ class Livewell:
         when: Literal["done", "succeeded"] = "done",
         tx: Transaction | None = None,
     ) -> Batch:
-        """Open a batch: `async with await app.batch(follow_up=report) as batch:`, and enqueue with `task.options(batch=batch)`.
+        """Open a batch: `async with await app.batch(follow_up=report) as batch:`.
 
-        arguments of the follow-up, or a function that makes them from the batch's id. when: it is
-        enqueued when all jobs have ended, or only when all have succeeded (a dead letter that is
-        redriven counts again). With tx the batch is opened and sealed in that transaction.
+        Jobs join it with `task.options(batch=batch)`. arguments: those of the follow-up, or a
+        function that makes them from the batch's id. when: the follow-up is enqueued when all jobs
+        have ended, or only when all have succeeded (a dead letter that is redriven counts again).
+        With tx the batch is opened and sealed in that transaction.
         """
         call = self.database.call if tx is None else tx.fetch
         if follow_up is not None:
@@ -365,10 +366,11 @@ class Livewell:
         name: str | None = None,
         on_hang: Callable[[], None] | None = None,
     ) -> Worker:
-        """A worker for these queues (all that the tasks name, and those of capabilities, if not given). refresh.* stands for every queue that begins so.
+        """Make a worker for these queues; refresh.* stands for every queue that begins so.
 
-        on_hang is called, in a thread, when a handler has blocked the event loop for two leases:
-        only a new process helps then.
+        Without queues: all that the tasks name, and those of capabilities. on_hang is called, in a
+        thread, when a handler has blocked the event loop for two leases: only a new process helps
+        then.
         """
         chosen = tuple(queues or default_queues(self.tasks))
         holder = name or f"{socket.gethostname()}:{os.getpid()}"

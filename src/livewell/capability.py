@@ -5,8 +5,8 @@
     entry points of other packages ──checked────┘                       operations, CLI, migrations
          └──broken, or in another's place──▶ ConfigurationError: nothing starts
 
-A capability is one value, `CAPABILITY` in its package's module `capability`. Whoever needs a part
-asks here; nobody else keeps a list of capabilities. A part is mostly a reference,
+A capability is one value, `CAPABILITY` in its package's module `capability`. This module is the
+only list of capabilities: code that needs a part asks here. A part is mostly a reference,
 "package.module:name": it is imported when the part is asked for, so `livewell jobs list` does not
 import the web framework because some capability has routes.
 
@@ -60,7 +60,8 @@ class Chore:
     """A statement that the hourly housekeeping repeats until it answers 0, false or NULL.
 
     `arguments` makes its parameters from the settings. `if_locked`: the warning that is counted
-    when another transaction holds the lock it needs; without one that is an error.
+    when another transaction holds the lock that the statement needs. Without `if_locked` that is an
+    error.
     """
 
     query: str

@@ -1,8 +1,8 @@
 """Every exception Livewell raises, in one place.
 
-Expected outcomes (a fenced finish, a merged enqueue) are values, not exceptions: see model.py. What
-is raised here either is the caller's mistake or needs a person, so each message says what happened,
-the value, and what mends it.
+Expected outcomes (a fenced finish, a merged enqueue) are values, not exceptions: see model.py. An
+exception is either the caller's mistake or needs a person, so each message says what happened, the
+value, and what mends it.
 """
 
 from collections.abc import Mapping
@@ -30,17 +30,15 @@ class DatabaseError(LivewellError):
 class DatabaseUnavailable(DatabaseError):
     """The database did not answer, or not within the deadline.
 
-    The outcome of a write may be unknown.
-
-    An enqueue has then been tried several times. Repeating it is safe with an id (app.reserve_ids)
-    or a unique key.
+    The outcome of a write may be unknown. An enqueue has then been tried several times. Repeating
+    it is safe with an id (app.reserve_ids) or a unique key.
     """
 
 
 class DatabaseConflict(DatabaseError):
     """Postgres ended the transaction for a deadlock or a serialisation failure (40P01, 40001).
 
-    Nobody's fault, run it again.
+    It is nobody's fault: run it again.
     """
 
 
@@ -101,10 +99,10 @@ class CallFailed(LivewellError):
 
     `reason` is from a closed list, `detail` holds no secret and at most 300 characters.
 
-    wire_bytes count all the same: what was received was paid for. `sent` False: the request never
+    wire_bytes count all the same: received bytes were paid for. `sent` False: the request never
     left, nobody was called. status and headers are there where the head of an answer came before
     the failure (a 429 with half a body is still a 429). alone False: the connection had carried
-    other questions, so what came may have been meant for one of them.
+    other questions, so what came may have been the answer to one of them.
     """
 
     def __init__(

@@ -1,6 +1,4 @@
-"""What a check of the doctor says.
-
-Always what was seen, what it means, and the command that mends it.
+"""What a check of the doctor says: what was seen, what it means, and the command that mends it.
 
 Each package has its own checks (its module `doctor`); operations/doctor runs all of them.
 """

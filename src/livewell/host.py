@@ -1,4 +1,4 @@
-"""The name of a host, in the one way of writing it that lists and URLs are compared by."""
+"""The name of a host, in the one spelling by which lists and URLs are compared."""
 
 import re
 from ipaddress import ip_address

@@ -1,11 +1,12 @@
-"""What every long-running loop stands on: a rest that a wake-up ends, turns that survive an outage,
-warnings that wait for the database.
+"""What every long-running loop stands on.
+
+A rest that a wake-up ends, turns that survive an outage, warnings that wait for the database.
 
     resting ──wake-up, or the time is over──▶ a turn ──done──▶ resting
        ▲                                        └──the database is away──▶ counted, warned of
        └───────────────── a pause with jitter ◀─────────────────────────────┘
 
-Nothing here knows the database: whoever needs it hands in a callable.
+Nothing here knows the database: a caller that needs it hands in a callable.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Waker:
 class WarningBuffer:
     """Warnings of one loop until the database takes them.
 
-    Each kind once, with its newest sample.
+    Each kind is kept once, with its newest sample.
     """
 
     def __init__(self, call: Callable[[str, Sequence[Any]], Awaitable[object]]) -> None:

@@ -79,7 +79,7 @@ class Cancelled(StrEnum):
 class Enqueued(NamedTuple):
     """The answer to one enqueue.
 
-    Id is the job that stands for it: itself, the one it was merged into, or the one that is held.
+    `id` is the job that stands for it: itself, the one it was merged into, or the one that is held.
     """
 
     answer: Answer
@@ -112,7 +112,8 @@ class Claimed(NamedTuple):
 class Permit:
     """What came with a job of a limited queue.
 
-    Which call it belongs to, under which credential, and until when the call may be made.
+    It says which call the job belongs to, under which credential, and until when the call may be
+    made.
     """
 
     call: int  # the fence of the call's first job; jobs with the same number are one call
@@ -130,7 +131,7 @@ class Succeeded:
 class Failed:
     """The handler failed.
 
-    Another attempt follows while there are some, after delay_seconds or the queue's back-off.
+    If attempts are left another one follows, after delay_seconds or the queue's back-off.
     """
 
     error: str
@@ -170,9 +171,7 @@ Outcome = Succeeded | Failed | Refused | Released | Stopped
 class FinishedElsewhere:
     """The job's end is committed already, in its own transaction or with what it stored.
 
-    Nothing is left to write.
-
-    outcome says how the run went, for counters and the log.
+    Nothing is left to write. `outcome` says how the run went, for counters and the log.
     """
 
     outcome: Outcome = field(default_factory=Succeeded)
@@ -183,9 +182,9 @@ RunEnd = Outcome | FinishedElsewhere | None
 
 
 class Retry(Exception):
-    """Raise in a handler to be run again later.
+    """Raise in a handler to be run again later. Counts as an attempt.
 
-    Raise Retry("503", after="30s", blame=Blame.UPSTREAM). Counts as an attempt.
+    `raise Retry("503", after="30s", blame=Blame.UPSTREAM)`.
     """
 
     def __init__(
@@ -199,7 +198,7 @@ class Retry(Exception):
 class Release(Exception):
     """Raise in a handler to hand the job back through no fault of its own.
 
-    Not an attempt, tried again after a while.
+    It does not count as an attempt, and is tried again after a while.
     """
 
     def __init__(self, reason: str, *, after: Duration = 0) -> None:

@@ -1,12 +1,12 @@
-"""What one client may have of something bounded.
+"""What one client may have of something bounded (X10).
 
-Streams, keys that are followed, reads that wait (X10).
+The bounded things are streams, keys that are followed, and reads that wait.
 
     places  ├──────── one client may have its whole share ────────┼── less, as fewer are free ──┼─ not for strangers ─┤
 
-Whoever comes next may have as many as anybody who takes all they can get, and what somebody has
-already is never taken away. Strangers (anonymous clients of public keys) never take the last tenth:
-an attacker has as many addresses as it likes, a login it does not have.
+A newcomer may have as many places as any client that takes all it can get, and places that a client
+already has are never taken away. Strangers (anonymous clients of public keys) never take the last
+tenth: an attacker has as many addresses as it likes, but no login.
 """
 
 from __future__ import annotations

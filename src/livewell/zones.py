@@ -13,9 +13,9 @@ _NO_FOLDERS = ("posix/", "right/")
 
 
 def read_zone(name: str) -> ZoneInfo:
-    """The zone.
+    """Read a time zone by its name.
 
-    Raises ValueError for what is none, and for what means something else on each machine.
+    Raises ValueError for a name that is no zone, or that means something else on each machine.
     """
     if not isinstance(name, str) or name in _NO_ZONES or name.startswith(_NO_FOLDERS):
         raise ValueError(f"{name!r} is not a time zone")

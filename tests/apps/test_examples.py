@@ -51,7 +51,10 @@ def test_the_refused_sign_up_leaves_no_job(livewell_dsn: str) -> None:
 
 
 def test_the_limited_client_is_charged_for_what_the_upstream_saw(livewell_dsn: str) -> None:
-    """Ten symbols and one refusal are eleven calls, and the books agree with the upstream's own log to the byte; both credentials work."""
+    """Ten symbols and one refusal are charged as eleven calls, and both credentials work.
+
+    The books agree with the upstream's own log to the byte.
+    """
     said = run("limited_api_client", livewell_dsn).stdout
     assert "S0: 429 with" in said
     assert "with main" in said

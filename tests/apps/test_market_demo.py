@@ -85,7 +85,11 @@ def test_some_seconds_of_the_market(livewell_dsn: str, tmp_path: Path) -> None:
 
 
 def test_a_hostile_upstream_gets_nothing_wrong_stored(livewell_dsn: str, tmp_path: Path) -> None:
-    """Every family of faults fires, none of their answers is stored, no limit is broken, and no verdict is false. A source that stands still is lagging, never green (R30)."""
+    """Every family of faults fires, and none of their answers is stored.
+
+    No limit is broken, and no verdict is false. A source that stands still is lagging, never green
+    (R30).
+    """
     with demo("--for", "25", "--faults", "--json", cwd=tmp_path, DATABASE_URL=livewell_dsn) as child:
         assert child.wait(timeout=120) == 0, child.describe()
         [line] = child.lines("stdout")

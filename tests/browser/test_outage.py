@@ -179,7 +179,10 @@ FAULTS: dict[str, tuple[Callable[[Scene], None], Callable[[Scene], None]]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_an_outage_never_leaves_green_on_the_screen(fault: str, scene: Scene) -> None:
-    """R22: whatever is away (Postgres frozen, killed, behind a dead line; the server frozen; the network cut), the quote is not green when its time to live and two seconds are over; afterwards the page converges.
+    """R22: no outage leaves a quote green for longer than its time to live and two seconds.
+
+    The outages: Postgres frozen, killed, or behind a dead line; the server frozen; the network cut.
+    Afterwards the page converges.
 
     Seen failing on 0.5.0: "Nothing is stale.", green, for as long as the outage lasted.
     """

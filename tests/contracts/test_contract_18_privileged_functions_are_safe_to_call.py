@@ -2,8 +2,9 @@
 
 The catalog's side of it is in tests/sql/db/test_catalog.py.
 
-Broken once, for real: with search_path = '' Postgres still looks for TYPES in pg_temp first, and all three definer functions said `text`, `date` or
-`timestamptz` without a schema. A caller's own domain of that name ran its CHECK as livewell_owner. Kept broken below.
+Broken once, for real: with search_path = '' Postgres still looks for TYPES in pg_temp first, and
+all three definer functions said `text`, `date` or `timestamptz` without a schema. A caller's own
+domain of that name ran its CHECK as livewell_owner. Kept broken below.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""Contract 20: the rules that the code lives by are linted, with every run of the tests: imports point down only, psycopg and the HTTP client have one home each, no instant that could be compared
-is made in Python, no statement is put together in an f-string, no failure is swallowed.
+"""Contract 20: the rules that the code lives by are linted, with every run of the tests.
 
-import-linter reads the same layers in `make check`; here each rule is also seen to find what it is for. Broken once, and kept broken below: one bad line for each rule.
+Imports point down only. psycopg and the HTTP client have one home each. No instant that could be
+compared is made in Python. No statement is put together in an f-string. No failure is swallowed.
+
+import-linter reads the same layers in `make check`; here each rule is also seen to find what it is
+for. Broken once, and kept broken below: one bad line for each rule.
 """
 
 from __future__ import annotations

@@ -88,7 +88,10 @@ def proxy_to(dsn: str) -> TcpProxy:
 
 
 class Producer:
-    """Enqueues effects from this process by any road, and keeps apart what was acknowledged from what may or may not have happened."""
+    """Enqueues effects from this process, in any of the possible ways.
+
+    It keeps acknowledged effects apart from those that may or may not have happened.
+    """
 
     def __init__(self, fleet: Fleet, dsn: str, **settings: object) -> None:
         self._fleet = fleet

@@ -32,7 +32,10 @@ NICE = 5
 
 
 def make_app(limiters: Mapping[str, Mapping[str, Any]]) -> Livewell:
-    """An app with a queue and a limiter of the same name for each entry, with the credential fake-name (which is no secret); its task is call_name."""
+    """Make an app with a queue and a limiter of the same name for each entry.
+
+    Each limiter has the credential fake-name (which is no secret); its task is call_name.
+    """
     made = Livewell()
     for name, limits in limiters.items():
         breaker = Breaker(**limits["breaker"]) if "breaker" in limits else None

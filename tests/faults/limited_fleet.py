@@ -67,7 +67,10 @@ class LimitedFleet:
 async def open_limited_fleet(
     scale: Scale, limiters: Mapping[str, Mapping[str, Any]], **settings: object
 ) -> AsyncIterator[LimitedFleet]:
-    """A fleet on a fresh database with these limiters (queue → arguments of app.limiter), and an upstream of its own."""
+    """Open a fleet on a fresh database, with these limiters and an upstream of its own.
+
+    limiters: queue → arguments of app.limiter.
+    """
     async with open_fleet(scale, **settings) as fleet, FakeUpstream(scale.folder, seed=scale.seed) as upstream:
         with suppress(PermissionError):  # only root may; a ruler that has to wait for a core measures too late
             os.setpriority(os.PRIO_PROCESS, upstream.process.pid, -15)

@@ -1,4 +1,6 @@
-"""A fleet that refreshes: worker processes with the market's types, the simulated upstream, viewers, and a judge at the end.
+"""A fleet that refreshes: workers, the simulated upstream, viewers, and a judge at the end.
+
+The workers are processes with the market's types.
 
     async with open_refresh_fleet(scale, ttl="2s", limits='rate = "50/s"') as market:
         await market.workers(2)
@@ -180,7 +182,11 @@ class RefreshFleet:
         self.hurry()
 
     def hurry(self) -> None:
-        """Let retries come soon: a test is about what they bring, not about how long one waits for them. Applying an upstream or a type sets it back."""
+        """Shorten the back-off of retries.
+
+        A test is about what retries bring, not about how long they wait. Applying an upstream or a
+        type sets it back.
+        """
         self.fleet.rows(
             "UPDATE livewell.queue SET backoff_base_seconds = 0.05, backoff_cap_seconds = 0.05 WHERE name LIKE "
             "'refresh.%%'"
@@ -248,9 +254,10 @@ class RefreshFleet:
         findings.check(False, f"{answers} fired {self.fired(*answers)} times within {seconds:g} s, {n} were wanted")
 
     async def until_fresh(self, findings: Findings, seconds: float, *, anew: bool = False) -> float | None:
-        """Liveness: demand that every watched key is seen fresh within so many seconds (anew: by a check from now on); answers how long it took.
+        """Liveness: demand that every watched key is seen fresh within so many seconds.
 
-        Not all at one look: what is refreshed when it has become stale is stale for a moment.
+        anew: by a check from now on. Returns how long it took. The keys need not be fresh all at
+        one look: a key that is refreshed when it has become stale is stale for a moment.
         """
         kinds, keys = [one[0] for one in self.watched], [one[1] for one in self.watched]
         begun, seen, since = time.monotonic(), set[tuple[str, str]](), None
@@ -294,7 +301,11 @@ class RefreshFleet:
     # ── the judge ──
 
     def judge(self, findings: Findings) -> Ruling:
-        """Safety: every row ever stored was served for its key, nothing older came over newer, nothing is called fresher than it is, no limit was broken, nothing is torn."""
+        """Safety: judge every row that was ever stored, every verdict and every limit.
+
+        Every row was served for its key, nothing older came over newer, nothing is called fresher
+        than it is, no limit was broken, nothing is torn.
+        """
         # The database first, the log second: the workers go on, and what they store after this the
         # log may know already.
         stored, confirmed = self.fleet.rows(STORED), self.fleet.rows(CONFIRMED)

@@ -1,4 +1,7 @@
-"""What a fault scenario is: one module per code in scenarios/, each with CODE, TITLE and `async def run(scale) -> Findings`; a module that does the same for several codes has SCENARIOS instead.
+"""What a fault scenario is: one module per code in scenarios/.
+
+Each has CODE, TITLE and `async def run(scale) -> Findings`. A module that does the same for several
+codes has SCENARIOS instead.
 
 The oracle is outside: files that handlers append to, effects in tables of the test's own, the
 server's own statistics. Livewell's metrics are never the judge. A scenario whose fault never fired

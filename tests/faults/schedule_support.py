@@ -1,4 +1,7 @@
-"""Workers with one schedule that catches up with all its slots, and a judge of what its handlers wrote down: each slot once, none missing."""
+"""Workers with one schedule that catches up with all its slots, and a judge.
+
+The judge reads what the handlers wrote down: each slot once, none missing.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The short form of the fault scenarios: its fault fires, and nothing is violated.
 
-`make test` runs the sample below; the others have the mark `campaign`. All of them, short: `make faults ARGS=--short`, or
-`make test ARGS="-m campaign tests/faults"`.
+`make test` runs the sample below; the others have the mark `campaign`. All of them, short:
+`make faults ARGS=--short`, or `make test ARGS="-m campaign tests/faults"`.
 """
 
 import re

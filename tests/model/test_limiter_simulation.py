@@ -128,7 +128,10 @@ class Simulation:
         self.send(number, answered + wait + self.chance.uniform(0, 0.1))
 
     def check_order(self, lane: int, claims: list[LimitedClaim]) -> None:
-        """Those who go are the first of their lane, so whoever waits is passed only by those who were there before it."""
+        """Check that the jobs that go are the first of their lane.
+
+        So a job that waits is passed only by jobs that were there before it.
+        """
         line = sorted(self.waiting[lane].values(), key=lambda job: job.order)
         assert [claim.id for claim in claims] == [job.id for job in line[: len(claims)]]
         for job in line[len(claims) :]:
@@ -232,7 +235,10 @@ def resets(at: time_of_day, zone: ZoneInfo, start: datetime, days: int) -> Itera
 def test_a_daily_budget_holds_across_a_clock_change(
     queue: QueueSession, chance: random.Random, *, zone: str, reset: str, start: str, hours: float
 ) -> None:
-    """Counted by when the call was made, no day uses more than its stop, each uses most of it, and the wait that is told ends at the reset."""
+    """No day uses more than its stop, and each uses most of it.
+
+    A call counts for the day it was made. The wait that is told ends at the reset.
+    """
     begin = datetime.fromisoformat(start).replace(tzinfo=UTC)
     ends = list(resets(time_of_day.fromisoformat(reset), ZoneInfo(zone), begin, 5))
     queue.rows("UPDATE livewell_test.clock SET ahead = '0', frozen_at = %s", begin)

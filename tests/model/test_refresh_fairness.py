@@ -36,7 +36,10 @@ Policy = Callable[[list[Key], float, int], list[Key]]
 
 
 def by_viewers_and_waiting(due: list[Key], now: float, calls: int) -> list[Key]:
-    """What dispatch_due does: the highest viewers · (waited + a little), of a page of those that are highest by their class."""
+    """What dispatch_due does: take the highest viewers · (waited + a little).
+
+    They are taken from a page of those that are highest by their class.
+    """
     page = heapq.nlargest(
         max(2 * calls, PAGE), due, key=lambda key: 2 ** (key.viewers.bit_length() - 1) * (now - key.due_at + LITTLE)
     )
@@ -110,7 +113,10 @@ def test_the_bound_holds_for_ten_thousand_keys_where_most_viewers_first_starves(
 
 
 def test_refreshes_are_as_frequent_as_viewers_are_many() -> None:
-    """A key with ten times the viewers is refreshed about ten times as often, where both wait far longer than they live."""
+    """A key with ten times the viewers is refreshed about ten times as often.
+
+    That is so where both wait far longer than they live.
+    """
     random.seed(1)
     watched = [Key(f"K{n}", 10 if n < 100 else 1, 0.0) for n in range(1100)]
     for now in range(0, 30_000, 10):
@@ -186,7 +192,10 @@ UPDATE livewell.ledger l SET fetched_at = livewell.now(), checked_at = livewell.
 
 
 def test_viewers_decide_over_everything_that_is_due(refresh: RefreshSession) -> None:
-    """X2, R7, R8: 20,000 sessions look at ten keys each of 5,000, at 300 calls a minute, for ten minutes. Run with -s for the figures.
+    """X2, R7, R8: with far more demand than calls, the keys with most viewers are called first.
+
+    20,000 sessions look at ten keys each of 5,000, at 300 calls a minute, for ten minutes. Run with
+    -s for the figures.
 
     Seen failing on 0.5.0, which looked at the 1,500 oldest: in the first step it called keys with
     few viewers while keys with twenty times as many waited.

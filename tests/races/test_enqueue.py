@@ -242,7 +242,10 @@ PLAIN = (
 
 
 async def repeated_plain_call_beside_its_first_jobs_life(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """The same for many alike: the repetition waits for its first id, which is still under way, while the job of its second is run to its end."""
+    """The same for many alike: the repetition waits for its first id, which is still under way.
+
+    Meanwhile the job of its second id is run to its end.
+    """
 
     def prepare() -> Given:
         queue.reset()

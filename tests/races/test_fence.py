@@ -10,7 +10,11 @@ FINISH = "SELECT * FROM livewell.finish_jobs(%(worker)s, %(ids)s::bigint[], %(fe
 
 
 def stale_result_beside_a_fresh_one(queue: QueueSession) -> tuple[list[tuple[int, ...]], str]:
-    """A worker claims job and neighbour, loses the job to its deadline, claims it again beside a third, and now sends the OLD result with the third's."""
+    """Send an OLD result of a job that the same worker claimed again, beside a fresh one.
+
+    A worker claims job and neighbour, loses the job to its deadline, claims it again beside a
+    third, and now sends the old result with the third's.
+    """
     worker = queue.register()
     job, _neighbour = queue.enqueue(2)
     old = next(claim for claim in queue.claim(worker) if claim.id == job)

@@ -258,7 +258,11 @@ NO_SECOND_LOOK = (
 
 
 def claimed_anew_during_the_look(queue: QueueSession, queue_dsn: str, *changes: Change) -> str:
-    """A buried worker's job is taken back and claimed by a worker younger than the snapshot of a recovery that is under way; what became of it."""
+    """Return the state of a job that was claimed anew while a recovery was under way.
+
+    A buried worker's job is taken back, and claimed by a worker younger than the snapshot of that
+    recovery.
+    """
     undertaker, dying = queue.steady(), queue.register()
     [job] = queue.enqueue()
     [lost] = queue.claim(dying)

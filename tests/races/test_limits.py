@@ -1,4 +1,6 @@
-"""Limits under races: what runs, what was granted and what was reserved is read after the lock, in a statement of its own (DESIGN 3.5).
+"""Limits under races (DESIGN 3.5).
+
+What runs, what was granted and what was reserved is read after the lock, in a statement of its own.
 
 Few sessions go through all interleavings; crowds meet at a gate inside the claim, so that as many
 as can get past the locks do so before any of them has committed.
@@ -408,7 +410,11 @@ HOLD_L = "SELECT FROM livewell.limiter WHERE name = 'l' FOR NO KEY UPDATE"  # as
 
 
 async def limiters_in_opposite_orders(queue: QueueSession, queue_dsn: str) -> list[str]:
-    """One worker ends a job of limiter m, and reports what it used of limiter a for a job that was taken from it. The other ends jobs of all three, and a claim holds it up at l."""
+    """Two workers finish jobs whose limiters they could lock in opposite orders.
+
+    One worker ends a job of limiter m, and reports what it used of limiter a for a job that was
+    taken from it. The other ends jobs of all three, and a claim holds it up at l.
+    """
 
     def prepare() -> Given:
         declare_limiters(queue, "a", "l", "m")

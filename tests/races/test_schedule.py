@@ -126,7 +126,10 @@ async def test_an_open_run_that_was_removed_is_not_ended_as_well(schedule: Sched
 
 
 async def ends(schedule: ScheduleSession, dsn: str) -> list[str]:
-    """A holder at the end of its lease finishes and renews, while somebody recovers and somebody begins the next slot."""
+    """A holder at the end of its lease finishes and renews.
+
+    Meanwhile one session recovers, and another begins the next slot.
+    """
 
     def prepare() -> Given:
         schedule.rows("UPDATE livewell_test.clock SET frozen_at = clock_timestamp()")
@@ -167,7 +170,10 @@ async def ends(schedule: ScheduleSession, dsn: str) -> list[str]:
 
 
 async def test_an_end_a_recovery_and_the_next_run_agree(schedule: ScheduleSession, queue_dsn: str) -> None:
-    """In every order the old run has succeeded or crashed as its holder was told, and it is not running beside the next."""
+    """In every order the old run has succeeded or crashed as its holder was told.
+
+    And it is not running beside the next.
+    """
     assert await ends(schedule, queue_dsn) == []
 
 

@@ -1,4 +1,7 @@
-"""Singletons: however acquirers, renewals, releases and work meet, there is one holder at a time, and an old term opens nothing."""
+"""Singletons: there is one holder at a time, and an old term opens nothing.
+
+That holds however acquirers, renewals, releases and work meet.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Storing under races: a stored value is never replaced by an older observation or by a worker that lost its job (GU1), and nothing is half stored."""
+"""Storing under races: a stored value is never replaced by an older observation (GU1).
+
+Nor by a worker that lost its job; and nothing is half stored.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Subscribing beside the due check, the sweep, other sessions of the same user, and heartbeats (DESIGN 6): a watched key never sleeps, caps hold, nothing is left behind.
+"""Subscribing under races (DESIGN 6): a watched key never sleeps, and caps hold.
+
+Nothing is left behind. It races with the due check, the sweep, other sessions of the same user, and
+heartbeats.
 
 Every race has a variant broken on purpose that is seen to fail.
 """

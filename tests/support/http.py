@@ -1,4 +1,7 @@
-"""A server for tests: logins of its roles, the state, and a client that speaks to it, in this process or through a socket."""
+"""A server for tests: logins of its roles, the state, and a client that speaks to it.
+
+The client speaks in this process or through a socket.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,10 @@ def test_a_mark_moves_forward_only() -> None:
 
 
 def test_what_is_forgotten_starts_again_and_the_rest_stays() -> None:
-    """A mountain of urgent jobs before the mark is worked off from there, not a page at each look from the beginning."""
+    """A mountain of urgent jobs before the mark is worked off from there.
+
+    Not a page at each look from the beginning.
+    """
     marks = Marks()
     marks.move("mail", 0, (9, 90))
     marks.move("mail", 1, (9, 91))

@@ -125,7 +125,11 @@ def test_no_calls_at_all_is_nothing_fresh() -> None:
 def test_no_plan_uses_more_than_there_is(
     shapes: list[tuple[int, int, float, int, int]], calls: float, reserve: float
 ) -> None:
-    """Whatever is watched: never more calls than allowed, shares between nothing and all, nobody refreshed more often than their time to live asks."""
+    """Whatever is watched, the plan never makes more calls than allowed.
+
+    Shares are between nothing and all, and nobody is refreshed more often than their time to live
+    asks.
+    """
     types = {f"t{n}": replace(QUOTE, name=f"t{n}", keys_max=shape[4]) for n, shape in enumerate(shapes)}
     groups = [
         group(keys, keys * viewers, ttl_seconds=ttl, lane=lane, type=f"t{n}")

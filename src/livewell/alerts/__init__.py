@@ -1,6 +1,7 @@
-"""Telling people what is wrong: alerts that fire once, and every attempt to tell somebody.
+"""Alerts: tell people what is wrong, once, and record every attempt to tell them.
 
-Rules (of operations, and of whoever else has a condition) call livewell.observe_alerts in SQL.
+Rules (of operations, and of other capabilities that have a condition) call livewell.observe_alerts
+in SQL.
 
 deliver.py           one turn: every channel at once, each attempt recorded before it is sent
 channel.py           whom to tell

@@ -1,10 +1,11 @@
 """Send through apprise, which speaks to a hundred services (`pip install livewell[apprise]`).
 
-apprise makes its own calls. Before it does, the host of its address is looked up and judged by our
-guard; services with fixed hosts have none to judge. What it does afterwards (a second look-up,
-redirects) is out of our hands, so addresses for it are for people whom the server trusts. It
-answers yes or no, and its no covers a receiver that said no as well as one that took the message
-and never answered: unknown, not sent again.
+apprise makes its own calls. Before it does, we look up the host of its address and our guard judges
+it; services with fixed hosts have none to judge. What apprise does afterwards (a second look-up,
+redirects) is out of our hands, so only people whom the server trusts may give it addresses.
+
+apprise answers yes or no. Its no means either that the receiver refused, or that the receiver took
+the message and never answered. So a no counts as unknown, and the message is not sent again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whom to tell: a channel of the settings, with what its variables hold.
+"""A channel: whom to tell, from the settings and the environment variables that they name.
 
 An address is a secret: it is shown nowhere.
 """
@@ -25,8 +25,8 @@ _HOST = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5}
 class Channel:
     """One receiver.
 
-    `repeats`: it drops what it had before, so what may not have arrived is sent again (see
-    docs/howto/alerts.md).
+    `repeats`: the receiver drops a message that it already has, so a message that may not have
+    arrived is sent again (see docs/howto/alerts.md).
     """
 
     name: str

@@ -1,14 +1,15 @@
 """One turn of telling people.
 
-Every channel at once, one notification after the other, each recorded before it is sent.
+All channels are served at once. Within a channel one notification follows the other, and each is
+recorded before it is sent.
 
     turn ──▶ attempts nobody will settle become unknown ──▶ new firings become notifications ──▶ per channel: begin ▶ send ▶ settle, until nothing is due
                                                                                                         │ commit   │ killed here: unknown once its lease is over
                                                                                                         └──────────┘
 
-Channels do not wait for each other; within a turn a channel that took its whole time to answer is
-left alone until the next one, so a receiver that hangs delays the others by one deadline at most.
-Any number of processes may do this at once: whoever begins an attempt has locked its channel.
+Channels do not wait for each other. A channel that took its whole time to answer is left alone
+until the next turn, so a receiver that hangs delays the others by one deadline at most. Any number
+of processes may deliver at once: the one that begins an attempt has locked its channel.
 """
 
 from __future__ import annotations

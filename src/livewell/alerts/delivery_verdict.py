@@ -1,6 +1,6 @@
-"""What an answer, or its absence, says about a notification.
+"""What an answer, or its absence, says about a notification. Pure.
 
-Did it arrive, may it be tried again, is the receiver to be left alone? Pure.
+Did it arrive, may it be tried again, is the receiver to be left alone?
 
 2xx                             sent
 429                             refused for now: the channel is quiet for as long as it was asked to be
@@ -42,9 +42,9 @@ _FAILED = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """As settle_attempt takes it. `detail` is ours.
+    """The arguments of settle_attempt.
 
-    Never the address, never the receiver's words.
+    `detail` is in our own words: never the address, never the receiver's words.
     """
 
     outcome: Outcome

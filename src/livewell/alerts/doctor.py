@@ -1,6 +1,6 @@
-"""Alerts that have fired, and alerts that will not come.
+"""Checks of the doctor: alerts that have fired, and alerts that will not come.
 
-Channels that reach nobody, rules that fail.
+An alert will not come if its channel reaches nobody, or if its rule fails.
 """
 
 from __future__ import annotations

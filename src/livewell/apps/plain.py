@@ -1,5 +1,6 @@
-"""The app without tasks: what `livewell worker` and `livewell up` run when none is named. It keeps
-fresh whatever types are applied.
+"""The app without tasks: `livewell worker` and `livewell up` run it when none is named.
+
+It keeps fresh whatever types are applied.
 """
 
 from livewell.app import Livewell

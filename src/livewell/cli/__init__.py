@@ -1,7 +1,7 @@
 """The command line. One file per command group; capabilities say which there are (capability.py).
 
-A command's module is imported only when the command is used or help is shown, and it imports what
-is heavy inside its functions.
+A command's module is imported only when the command is used or help is shown. It imports heavy
+modules inside its functions.
 """
 
 from livewell.cli.command import RootGroup

@@ -1,6 +1,6 @@
-"""Open the queue for a command that looks or mends.
+"""Open the queue for a command that only looks or mends.
 
-Connect, check that the schema fits, act, disconnect.
+It connects, checks that the schema fits, acts, and disconnects.
 """
 
 from __future__ import annotations

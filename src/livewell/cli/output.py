@@ -2,7 +2,8 @@
 
 Numbers to the right, times as ages, an empty list in words.
 
-`--json` prints one JSON object per line for lists and one for everything else, with stable keys and ISO times.
+`--json` prints one JSON object per line for lists and one for everything else, with stable keys and
+ISO times.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Find the app a command is to run.
+"""Find the app that a command runs.
 
-`module:attribute`, from the argument, LIVEWELL_APP or livewell.toml; without any, the one that has
-no tasks and only refreshes.
+It is `module:attribute`, from the argument, LIVEWELL_APP or livewell.toml. Without any of these it
+is the app that has no tasks and only refreshes.
 """
 
 from __future__ import annotations

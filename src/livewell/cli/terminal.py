@@ -1,7 +1,7 @@
 """The one place where commands print.
 
-Nothing that came from outside moves a cursor or forges a line (M6): tests look that nobody prints
-past it.
+Text from outside cannot move a cursor or forge a line (M6). Tests check that no command prints in
+another way.
 """
 
 from __future__ import annotations

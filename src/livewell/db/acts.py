@@ -1,6 +1,6 @@
 """Who is acting, and statements that write down what they do (R25).
 
-    async with whoever's request ──▶ acting("key:k1") ──▶ an admin's method ──▶ audited(…): the act and its line in livewell.audit, one transaction
+    a request ──▶ acting("key:k1") ──▶ an admin's method ──▶ audited(…): the act and its line in livewell.audit, one transaction
 
 The actor is a context variable: it belongs to one request or one command, and admins need not carry
 it through every call.

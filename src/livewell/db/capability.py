@@ -1,4 +1,4 @@
-"""The database: connections, migrations, the embedded server. Offered to the rest of the house."""
+"""The database, as a capability: connections, migrations, the embedded server."""
 
 from pathlib import Path
 

@@ -58,9 +58,9 @@ _OURS: dict[str, type[LivewellError]] = {
 
 
 class Deadline:
-    """Cuts the connection after so many seconds, and says so.
+    """Cuts the connection after so many seconds, and reports that it did.
 
-    What libpq then reports looks like a crash of the server.
+    The report is needed because the error that libpq then gives looks like a crash of the server.
     """
 
     def __init__(self, connection: Connection, seconds: float, running: str) -> None:

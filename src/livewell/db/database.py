@@ -1,8 +1,8 @@
 """The pool, single calls and transactions.
 
-Where the address is a transaction pooler (PgBouncer), nothing may depend on the session: no
-prepared statements, no session settings. open() finds out by comparing the backend's own process id
-with the one the connection was told: a pooler invents the latter.
+If the address is a transaction pooler (PgBouncer), nothing may depend on the session: no prepared
+statements, no session settings. open() finds that out. It compares the backend's own process id
+with the one that the connection was told: a pooler invents the latter.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Address:
 class Transaction:
     """One open transaction.
 
-    Every statement has the call deadline; what was put into on_commit runs after the commit.
+    Every statement has the call deadline. Functions in on_commit run after the commit.
     """
 
     def __init__(self, connection: Connection, call_seconds: float) -> None:

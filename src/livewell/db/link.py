@@ -40,7 +40,7 @@ def as_numbers(numbers: Iterable[int | None]) -> str:
 class Link:
     """One connection that reconnects when it is next needed.
 
-    For loops that must not wait for a pool that handlers have emptied.
+    For loops that must not wait for the pool: handlers may have taken all its connections.
     """
 
     def __init__(
@@ -93,7 +93,8 @@ class Link:
         An enqueue takes 580 instead of 680 µs. For statements that are few in kind and many in
         number.
 
-        `then` rides along: the server runs it in a transaction of its own as soon as this one has committed, without asking us again. Nobody waits for its answer.
+        `then` rides along: the server runs it in a transaction of its own as soon as this one has
+        committed, without asking us again. Nobody waits for its answer.
         """
 
         async def ask(cursor: Cursor) -> Unread:
@@ -200,7 +201,7 @@ def _answer(pgconn: psycopg.pq.abc.PGconn) -> PQGen[psycopg.pq.abc.PGresult]:
 
 
 class Unread(Sequence[Row]):
-    """Rows as the server sent them, made into Python's when somebody looks at one.
+    """Rows as the server sent them, converted to Python only when somebody looks at one.
 
     A worker sends its next call first, so that the server has something to do meanwhile.
     """

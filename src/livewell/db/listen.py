@@ -86,7 +86,11 @@ class Listener:
         raise DatabaseUnavailable("the listener does not hear its own nudge")
 
     async def _pass_on(self, connection: Connection, seconds: float) -> None:
-        """The moment they come: the loop calls us, and no task has to wake up in between (50 of 300 µs from a commit to the claim)."""
+        """Pass nudges on the moment they come, for so many seconds.
+
+        The event loop calls us when the socket is readable, and no task has to wake up in between.
+        That saves 50 of the 300 µs from a commit to the claim.
+        """
         loop = asyncio.get_running_loop()
         number = connection.pgconn.socket  # libpq forgets it when the connection is lost, and the loop must not keep it
         lost: asyncio.Future[None] = loop.create_future()

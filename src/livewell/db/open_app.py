@@ -1,6 +1,6 @@
-"""What an open app gives to whoever acts on its database.
+"""What an open app gives to code that acts on its database.
 
-Livewell, of which lower packages may not know.
+Livewell is such an app, but lower packages may not import it.
 """
 
 from __future__ import annotations

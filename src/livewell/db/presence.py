@@ -1,12 +1,12 @@
 """Is the database there?
 
-Asked five times a second on a connection of its own, so that whoever shows values can say at once
-that nobody can judge them any more (R22).
+It is asked five times a second on a connection of its own. So code that shows values can say at
+once that nobody can judge them any more (R22).
 
     there ──an error, or no answer for 1.5 s──▶ away ──an answer──▶ there
 
-Nobody's request pays for it: `ready` and `away` are read from memory. A process that was itself
-held up judges nobody: what it did not read in time may have been there all along.
+No request pays for it: `ready` and `away` are read from memory. A process that was itself held up
+does not judge the database: an answer that it did not read in time may have been there all along.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _HELD_UP_SECONDS = 0.3
 
 
 class Presence:
-    """`async with Presence(database) as presence:`; the database must be open."""
+    """Asks the database all the time whether it is there.
+
+    `async with Presence(database) as presence:`; the database must be open.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database

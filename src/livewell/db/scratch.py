@@ -1,9 +1,7 @@
-"""Databases for tests and demos.
+"""Databases for tests and demos: a migrated template, a clone per test, and a clock to move.
 
-A migrated template, a clone per test, and a clock that tests can move.
-
-Kept in db because only this package speaks to Postgres directly; used by livewell.testing and by
-demos.
+They are in db because only this package speaks to Postgres directly. livewell.testing and demos use
+them.
 """
 
 from __future__ import annotations

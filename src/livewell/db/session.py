@@ -1,8 +1,8 @@
 """What our sessions need, whatever the server, the database or the login has for a default.
 
 A direct connection asks for it when it is opened. A transaction pooler refuses that, and a SET
-would reach whoever comes next: there the login must have it (ALTER ROLE … SET), and the doctor says
-so.
+would reach the next client of the same server connection. There the login must have it (ALTER ROLE
+… SET), and the doctor says so.
 
     jit                             our statements are short and many; compiling them took 0.9 to 2.5 s where running them takes 40 ms (Debian's server has it on)
     default_transaction_isolation   lock first, then read in a new statement: under a snapshot for the whole transaction the second statement would be blind

@@ -1,7 +1,10 @@
-"""A limiter: the limits of one outside resource, declared once and held by the database for every queue that names it.
+"""A limiter: the limits of one outside resource.
 
-app.limiter("fmp", rate="300/min", budget="20GB/30d", concurrency=10, per_key=1, breaker=Breaker(),
-credentials=["main", "spare"]) app.queue("quotes", limiter="fmp")
+It is declared once, and the database holds it for every queue that names it.
+
+    app.limiter("fmp", rate="300/min", budget="20GB/30d", concurrency=10, per_key=1,
+                breaker=Breaker(), credentials=["main", "spare"])
+    app.queue("quotes", limiter="fmp")
 
 Rate, budget and breaker are per credential; concurrency is for all of them together. A credential
 is a name: what it stands for stays in the application.

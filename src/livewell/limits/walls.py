@@ -5,8 +5,8 @@
 
 A worker reports what it knows before it claims and before it renews. After a restart the database
 grants no limited call until every living worker has renewed (restart_wait.sql), so a wall that was
-met during the outage stands for the whole fleet. What is kept is a duration from when it was heard,
-by the monotonic clock: it shrinks while it waits.
+met during the outage stands for the whole fleet. A wall is kept as a duration from when it was
+heard, by the monotonic clock: it shrinks while it waits.
 """
 
 from __future__ import annotations

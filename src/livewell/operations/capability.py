@@ -1,7 +1,4 @@
-"""Looking after the system, as a capability.
-
-Its state, metrics, the doctor, warnings, the audit.
-"""
+"""Operations, as a capability: system state, metrics, the doctor, warnings, the audit."""
 
 from pathlib import Path
 

@@ -4,7 +4,7 @@
        │              └──too slow, too long──▶ closed        └──anything else──▶ 404, closed
        └──more than 20 at once──▶ closed
 
-No database is asked, so it answers during an outage too; the page is rendered in a thread, so
+No database is asked, so it answers during an outage too. The page is rendered in a thread, so
 neither jobs nor the lease wait for it. Whole-system gauges are on the server's page.
 """
 

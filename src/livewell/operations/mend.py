@@ -1,6 +1,6 @@
 """What operators do when the system cannot help itself.
 
-Let an upstream be called again, free a singleton; and what was done by whom (R25).
+They let an upstream be called again, or free a singleton; and they see what was done by whom (R25).
 
     upstream ──asked for silence, or was paused──▶ resume
        └──failed: its breaker is open──▶ probe (one call tries now) ──▶ close (all calls go, and may fail again)

@@ -1,13 +1,13 @@
 """Metrics as Prometheus reads them.
 
-Gauges from the system state, counters and histograms of this process.
+Gauges come from the system state, counters and histograms from this process.
 
     database ──system_state()──▶ gauges ──┐
                                           ├──▶ text
     livewell.telemetry.measures ──▶ counters ───────┘
 
-A gauge is set from the state at the moment of asking: after a restart it is right with the first
-answer, whoever gives it. Every server of a fleet gives the same gauges; ask one, or take max().
+A gauge is set from the state at the moment of asking, so after a restart the first answer of any
+server is right. Every server of a fleet gives the same gauges; ask one, or take max().
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""What kind of place an IP address is: out in the world, one of ours, or nowhere a call may go.
+"""What kind of place an IP address is: public, one of ours, or nowhere a call may go. Pure.
 
-Pure.
-
-Our own table, not ipaddress.is_global: that one has changed between patch releases of Python, and a
-guard should not. An IPv4 address inside an IPv6 one (mapped, NAT64) is judged as itself; 6to4,
-Teredo and IPv4-compatible addresses are retired ways to hide one and are refused. IPv6 is public
-only inside 2000::/3, the part that is handed out.
+We have our own table and do not use ipaddress.is_global: that one has changed between patch
+releases of Python, and a guard should not. An IPv4 address inside an IPv6 one (mapped, NAT64) is
+judged as itself. 6to4, Teredo and IPv4-compatible addresses are retired ways to hide an IPv4
+address and are refused. IPv6 is public only inside 2000::/3, the part that is handed out.
 """
 
 from functools import lru_cache

@@ -1,11 +1,11 @@
-"""The one way out: Outbound.get, and Outbound.post for what is told to somebody else.
+"""The one way out: Outbound.get, and Outbound.post for messages to others.
 
     URL checked ▶ address checked ▶ connected (TLS verified) ▶ before_write ▶ request ▶ head ▶ body, unpacked ▶ Answer
         └──────────────┴──────────────────┴──────────────────────┴──────────────┴────────┴──▶ CallFailed(reason)
 
 One deadline covers all of it: a server that drips a byte a second resets every timeout but this
 one. Redirects are not followed, cookies not kept, proxies and .netrc not read, failed calls not
-repeated: whoever holds the permit decides.
+repeated: the holder of the permit decides.
 
 Measured beside bare aiohttp in one process (python -m bench.outbound: 600-byte answers, 20 at once,
 uvloop, CPU time, a busy 2-core machine): 3,700 to 4,400 calls/s against 5,100 to 6,400, ratio 0.71

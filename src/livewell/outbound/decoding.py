@@ -1,10 +1,9 @@
 """Undo Content-Encoding step by step, under two caps.
 
-Decoded bytes, and how many times larger than what came.
+One cap is on the decoded bytes, the other on how many times larger they are than what came.
 
-Never more than a step is unpacked before the caps are looked at, so a bomb costs about a megabyte
-of memory. gzip (all members), deflate in both its spellings, and nothing else: we ask for gzip
-alone.
+The caps are checked after each step, so a bomb costs about a megabyte of memory. gzip (all
+members), deflate in both its spellings, and nothing else: we ask for gzip alone.
 """
 
 import zlib

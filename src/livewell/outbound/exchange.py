@@ -1,6 +1,6 @@
 """What aiohttp is made to do at the socket.
 
-Count every byte, ask before the request leaves, send it once, and keep questions apart.
+It counts every byte, asks before the request leaves, sends it once, and keeps questions apart.
 
     connection free ──▶ before_write() ──▶ request written ──▶ bytes counted as they come ──▶ answer
                             └──raises──▶ nothing was written      └──over the cap──▶ connection ended
@@ -8,7 +8,7 @@ Count every byte, ask before the request leaves, send it once, and keep question
 HTTP/1.1 does not say which question an answer answers. A server that sends one answer too many
 shifts every later answer of that connection by one. So a call has a connection of its own, unless
 it states what it asks (Share): calls of one family may follow each other on a connection, as long
-as no subject comes twice. What the caller may then believe is in ADR 0011.
+as no subject comes twice. ADR 0011 says what the caller may then believe.
 
 Four seams of aiohttp 3.14 are used: the request class (public) with its connection key, the
 protocol of a connection (MeteredProtocol stands in for it in the connector's factory) and the

@@ -1,9 +1,8 @@
-"""Put a failed call into words.
+"""Put a failed call into words: a reason from the closed list, and a sentence.
 
-A reason from the closed list and a sentence, without a secret and without the URL.
-
-aiohttp's own exceptions carry the URL and every header of the request, so none of them leaves this
-package, not even as the cause of ours: CallFailed is raised after they are gone.
+Neither a secret nor the URL is in them. aiohttp's own exceptions carry the URL and every header of
+the request, so none of them leaves this package, not even as the cause of ours: CallFailed is
+raised after they are gone.
 """
 
 import errno

@@ -57,10 +57,7 @@ def _look_up(host: str) -> list[Any]:
 
 
 class Guard(AbstractResolver):
-    """Finds and checks addresses for one kind of host.
-
-    Those out in the world, or those named private.
-    """
+    """Finds and checks addresses for one kind of host: public hosts, or hosts named private."""
 
     def __init__(self, resolve: Resolve, *, private: bool) -> None:
         self._resolve = resolve

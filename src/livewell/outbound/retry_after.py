@@ -1,8 +1,8 @@
 """Read Retry-After: seconds, or a date, or nonsense.
 
-A date is measured against the answer's own Date header, so that a server whose clock is wrong is
-wrong twice and right in the difference. Without one it is measured against `now`, which the caller
-takes from the database; with neither, a date says nothing. No clock is read here.
+A date is measured against the answer's own Date header: if the server's clock is wrong, both are
+wrong and their difference is right. Without that header it is measured against `now`, which the
+caller takes from the database. With neither, a date says nothing. No clock is read here.
 """
 
 import math

@@ -70,7 +70,10 @@ class Batch:
 
 
 class FollowUp(Protocol):
-    """The task of the follow-up, as far as a batch knows it: queue/task.py is above."""
+    """The task of the follow-up, as far as a batch knows it.
+
+    The task itself is in queue/task.py, which this module may not import.
+    """
 
     def request(self, arguments: dict[str, Any]) -> Request:
         """What would be enqueued."""

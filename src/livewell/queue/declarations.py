@@ -31,7 +31,10 @@ _QUEUE = "SELECT livewell.declare_queue(%s, %s, %s, %s, %s, %s::jsonb, %s)"
 
 
 class Declarations:
-    """Of one app. `tasks` are definitions by name, `handles` what their callers hold."""
+    """What one app declares.
+
+    `tasks` are definitions by name, `handles` are the tasks that callers hold.
+    """
 
     def __init__(self) -> None:
         self.tasks: dict[str, TaskDefinition] = {}

@@ -1,7 +1,7 @@
 """A task: a Python function with a name, a validated signature and a policy.
 
-Arguments are validated on both sides. At enqueue a bad argument is the caller's error and nothing
-is written; at run time a payload that no longer fits (the task changed since) becomes a dead letter
+Arguments are validated twice. At enqueue a bad argument is the caller's error and nothing is
+written. At run time a payload that no longer fits (the task changed since) becomes a dead letter
 with the reason, where it can be mended and redriven.
 
 A task with batch=n takes a list: `async def refresh(quotes: list[Quote])`, where Quote is a

@@ -1,6 +1,7 @@
 """Is work being done?
 
-Queues that do not clear, workers that are gone or of another release, dead letters.
+Checks of the doctor: queues that do not clear, workers that are gone or of another release, dead
+letters.
 """
 
 from __future__ import annotations

@@ -134,7 +134,10 @@ class Request(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """How many jobs that are alike in everything but their payload, and those as a JSON array."""
+    """Jobs that are alike in everything but their payload: how many, and the payloads.
+
+    The payloads are a JSON array.
+    """
 
     n: int
     payloads: str
@@ -177,7 +180,7 @@ class Enqueuer:
             return [await self._enqueue_one(requests[0])]
         fresh = iter(await self._ids(sum(request.id is None for request in requests)))
         ids = [next(fresh) if request.id is None else request.id for request in requests]
-        # Whoever brings ids may have sent them before.
+        # A caller that brings ids may have sent them before.
         again = any(request.id is not None for request in requests)
         if tx is None:
             answers = await self._on_our_own(ids, requests, again=again)
@@ -226,9 +229,9 @@ class Enqueuer:
         return Enqueued(Answer.INSERTED, job_id)
 
     def _nudge(self, queues: set[str], tx: Transaction | Foreign | None) -> None:
-        """After the commit.
+        """Nudge the queues after the commit.
 
-        Nobody tells us of a foreign one, so its jobs wait for the next poll.
+        Nobody tells us of the commit of a foreign transaction, so its jobs wait for the next poll.
         """
         for queue in queues:
             if tx is None:
@@ -296,9 +299,9 @@ class Enqueuer:
         raise DatabaseConflict("a key was taken and freed again and again; run the transaction once more")
 
     async def _try(self, query: str, params: Sequence[Any], *, left: int) -> tuple[list[Row], bool]:
-        """One try.
+        """Make one try.
 
-        False when its outcome is unknown and another may follow, after a pause that grows.
+        False when its outcome is unknown and another try may follow, after a pause that grows.
         """
         try:
             return await self._database.call(query, params), True

@@ -1,6 +1,6 @@
-"""Tell failed jobs to whoever reads the log.
+"""Tell people who read the log about failed jobs.
 
-Which job, which attempt, what comes next, and the traceback.
+A line says which job and which attempt failed and what comes next, with the traceback.
 
 Only failures come here, so successes pay nothing. The first few of a cause (task, type of the
 error, place) in a minute are told in full; then only how many more there were.
@@ -21,7 +21,10 @@ log = structlog.get_logger("livewell.worker")
 
 
 class FailureLog:
-    """One per worker. `backoffs`: of the queues, as far as they are known."""
+    """The log of failures of one worker.
+
+    `backoffs`: the back-off of each queue, as far as it is known.
+    """
 
     def __init__(self) -> None:
         self.backoffs: Mapping[str, Backoff] = {}

@@ -1,6 +1,6 @@
 """The job as its handler sees it.
 
-Who it is, progress, permits, cancellation, and a transaction that ends it.
+It gives its identity, progress, permits, cancellation, and a transaction that ends it.
 
 running ──transaction commits──▶ finished (effects and end together)
    │    ──fenced at commit──▶ rolled back, OwnershipLost: somebody else runs it

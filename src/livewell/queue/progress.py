@@ -1,4 +1,4 @@
-"""Follow jobs: one reader per process asks how far all of them are, and tells whoever follows each.
+"""Follow jobs: one reader per process asks how far all of them are, and tells their followers.
 
 followed ──changed──▶ told ──▶ followed        ──ended──▶ told for the last time
 """

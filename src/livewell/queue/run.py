@@ -1,6 +1,6 @@
 """Run one claimed job, or the jobs of one call together, and say what came of each.
 
-The same for the worker and for inline runs in tests.
+The worker does it, and so do inline runs in tests.
 
 decode payload ──does not fit──▶ Refused(payload)
     │
@@ -55,7 +55,7 @@ RunSync = Callable[[Callable[..., Any], dict[str, Any]], Awaitable[Any]]
 class OutOfMemory(Exception):
     """A handler failed for want of memory, and the process has none left.
 
-    Whatever else runs in it may have failed unseen.
+    Other code of the process may have failed unseen.
     """
 
 

@@ -1,4 +1,4 @@
-"""What of the queues stands still, in few words each."""
+"""What stands still in the queues, in few words each."""
 
 from __future__ import annotations
 

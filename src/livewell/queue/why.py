@@ -1,4 +1,4 @@
-"""Why is this job not running? The database's answer, and the same in words (Q15). Pure."""
+"""Why a job is not running: the database's answer, and the same in words (Q15). Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Is what people watch being refreshed?
 
-Types that never are and why, what upstreams refuse, keys that fail, viewers.
+Checks of the doctor: types that are never refreshed and why, what upstreams refuse, keys that fail,
+viewers.
 """
 
 from __future__ import annotations

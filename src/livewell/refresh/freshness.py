@@ -1,4 +1,4 @@
-"""How much of what is followed can be trusted now, from the system state."""
+"""How many of the followed keys can be trusted now, from the system state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TRUSTED = ("fresh", "unverifiable")  # the second: as fresh as a source without
 
 @dataclass(frozen=True, slots=True)
 class FreshShare:
-    """Of the keys that are followed, how many can be trusted now."""
+    """How many keys are followed, and how many of them can be trusted now."""
 
     followed: int
     trusted: int

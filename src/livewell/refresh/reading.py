@@ -36,12 +36,13 @@ class Reading:
     content was fetched; checked_at: when it was last confirmed; version grows with the content;
     reason: why the last attempt failed, if it did.
 
-    throttled, of app.get: it was not fresh enough and cannot be refreshed now, so nothing was
-    queued: budget, breaker, upstream (it asked for silence), probe, backed_off, paused, parked.
-    retry_at: when it is worth asking again, None if that is not known (X5).
+    throttled, of app.get: the value was not fresh enough and cannot be refreshed now, so nothing
+    was queued. It says why: budget, breaker, upstream (it asked for silence), probe, backed_off,
+    paused, parked. retry_at: when it is worth asking again, None if that is not known (X5).
 
     stale_at: until then the verdict holds, on the database's clock; fresh_for_seconds: how long
-    that was when the reading was made. Whoever keeps a reading asks now() for the verdict by now.
+    that was when the reading was made. Code that keeps a reading asks now() for the present
+    verdict.
     """
 
     type: str

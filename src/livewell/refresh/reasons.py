@@ -3,9 +3,9 @@
 This list is the only one. SQL has the same in `refresh_reasons()`, the browser has the words in
 `livewell.js`; tests compare both with it.
 
-Only the upstream's fault counts for the breaker. What one key can cause alone (an odd row, a symbol
-outside the plan) is the data's fault, so that ten made-up symbols of one visitor do not stop
-everybody (R13).
+Only the upstream's fault counts for the breaker. A failure that one key can cause alone (an odd
+row, a symbol outside the plan) is the data's fault. So ten made-up symbols of one visitor do not
+stop everybody (R13).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tell refreshes that failed or were refused to whoever reads the log.
+"""Tell people who read the log about refreshes that failed or were refused.
 
 A few of each type and reason in a minute, then how many more there were.
 """

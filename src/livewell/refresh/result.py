@@ -10,8 +10,9 @@ One of seven results, the same from the call to the store. Pure.
     Unproven   the answer may belong to another question: ask again on a new connection (ADR 0011)
     Forgotten  what is stored is not what the question was about: ask again for all of it
 
-`fetch` makes a result where there is no body to look at, `validate` makes one for each key from the body, and `store`
-takes them as they are. After the last three the job goes back to the queue, and nobody is to blame.
+`fetch` makes a result where there is no body to look at, `validate` makes one for each key from the
+body, and `store` takes them as they are. After the last three the job goes back to the queue, and
+nobody is to blame.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Unproven:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Days of a history that were settled are not what they were: the whole history is needed."""
+    """Settled days of a history have changed: the whole history is needed."""
 
     outcome: ClassVar[str] = "forgotten"
 

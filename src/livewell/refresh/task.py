@@ -1,7 +1,6 @@
-"""The task livewell.refresh.
+"""The task livewell.refresh: one call for the keys of claimed jobs.
 
-One call for the keys of claimed jobs, from the question to what is stored. Every worker of refresh
-queues has it.
+It goes from the question to what is stored. Every worker of refresh queues has it.
 
     jobs of one call ──▶ fetch ──body──▶ validate ──results──▶ store ──committed──▶ jobs ended, viewers nudged
                           │  └──no body: one result for every key──────▲
@@ -10,8 +9,8 @@ queues has it.
 
 Results are checked for proof (ADR 0011) and secrets are hidden in them (M3) on the one way to the
 store. The jobs' ends are part of the storer's transaction, so each job is FinishedElsewhere and the
-worker writes nothing. What runs beside the handlers keeps the HTTP client open and asks for the
-database's time now and then.
+worker writes nothing. Beside the handlers runs a loop that keeps the HTTP client open and asks for
+the database's time now and then.
 """
 
 from __future__ import annotations

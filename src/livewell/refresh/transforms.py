@@ -1,4 +1,4 @@
-"""Transforms that a program registers: what the file of an odd type names."""
+"""Transforms that a program registers. The file of an odd type names one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from livewell.refresh.validate.answer import Transform
 
 
 class Transforms(dict[str, Transform]):
-    """By name."""
+    """The registered transforms, by name."""
 
     def register(self, name: str) -> Callable[[Transform], Transform]:
         """The decorator behind app.transform()."""

@@ -39,7 +39,7 @@ _FIELDS = tuple(_ALLOWED)
 class CronError(ConfigurationError):
     """A cron text or its time zone cannot be read, or it comes too rarely.
 
-    problem: without the text.
+    `problem` is the message without the text.
     """
 
     def __init__(self, what: str, problem: str) -> None:

@@ -1,7 +1,4 @@
-"""What a schedule is made of.
-
-A name, a rule, a handler, and what becomes of slots that were missed.
-"""
+"""What a schedule is made of: a name, a rule, a handler, and what becomes of missed slots."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """When a schedule is due, and which of several missed slots run.
 
-By a cron text (cron.py), every so often, or once. Pure: the database says what time it is.
+A schedule is due by a cron text (cron.py), every so often, or once. Pure: the database says what
+time it is.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _STEPS_MAX = 2_000  # of a cron text, one after another: 60 ms; who was away for
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When it is due."""
+    """When a schedule is due."""
 
     kind: Kind
     cron: str | None = None

@@ -50,7 +50,7 @@ Ended = Literal["succeeded", "failed", "lost"]
 class Begun:
     """A run that the database has given us.
 
-    asked: before the call that got it, on the monotonic clock.
+    asked: the time before the call that got it was sent, on the monotonic clock.
     """
 
     run: Run
@@ -205,10 +205,7 @@ class Running:
 
 
 def _hear(going: asyncio.Future[Any]) -> None:
-    """Its run has ended long ago.
-
-    How it ends is nobody's business, and no complaint of the loop's.
-    """
+    """The run is already settled: retrieve the exception so that asyncio does not log it."""
     if not going.cancelled():
         going.exception()
 

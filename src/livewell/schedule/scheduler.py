@@ -6,11 +6,11 @@
        │                                                       └──waiting (it catches up, and the last run still runs)──▶ looked at again soon
        └──the database is away──▶ a pause, counted ──▶ looking
 
-There is no leader: whose call comes first gets the slot. Which slot is due is decided by the
-database's clock; only the reading of cron texts happens here.
+There is no leader: the worker whose call comes first gets the slot. The database's clock decides
+which slot is due; only the reading of cron texts happens here.
 
 The run of an open-ended schedule (a walk of a scheduled type) needs no handler: it is only begun
-here. Whoever does the work ends it.
+here. The loop that does the work ends it.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class _Found:
 
     @property
     def is_due(self) -> bool:
-        """By the database's clock.
+        """True if the slot has come, by the database's clock.
 
-        A session of another zone than UTC must not be compared by its wall clock.
+        Both are compared in UTC: a session of another zone must not be compared by its wall clock.
         """
         return self.due is None or self.due.astimezone(UTC) <= self.now.astimezone(UTC)
 

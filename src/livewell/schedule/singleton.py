@@ -6,9 +6,9 @@
                           └──somebody else's fence──▶ nobody
 
 The lease is a row with a fence, on the database's clock. Locally a term is trusted for less than
-the lease, counted on the monotonic clock from before the call that got it was sent; so we stop
-believing before anybody else can begin. And if we believe wrongly after all (a process frozen
-between the check and the work), the work itself asks for the fence under the row's lock.
+the lease, counted on the monotonic clock from before the call that got it was sent. So we stop
+believing before anybody else can begin. If we believe wrongly after all (a process frozen between
+the check and the work), the work itself asks for the fence under the row's lock.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class HeldByOther:
 
 
 class Singleton:
-    """One name, seen from one process. Not for several tasks at once.
+    """One name, seen from one process.
 
-    The link is one connection.
+    It must not be used by several tasks at once: its link is one connection.
     """
 
     def __init__(self, link: Link, name: str, *, holder: str, lease_seconds: float) -> None:
@@ -77,7 +77,7 @@ class Singleton:
         return Held(got)
 
     def lose(self) -> None:
-        """Whoever did work under our fence was told that it is not ours any more."""
+        """Forget our term: the database said that its fence is not ours any more."""
         self._fence, self._trusted_until = None, 0.0
 
     async def release(self) -> bool:

@@ -42,7 +42,7 @@ class WorkerContext:
 class Work:
     """What a capability does in one worker.
 
-    duties   periodic work, in one worker of all at a time
+    duties   periodic work; only one of all workers does it at a time
     tasks    what this worker can run, by the name that its jobs have
     beside   runs until it is cancelled, while the worker works
     hear     is called with the name of every nudge

@@ -1,4 +1,7 @@
-"""The application: routes in one list, behind the guard, errors as problem documents, OpenAPI that says all of it."""
+"""The application: routes in one list, behind the gate.
+
+Errors are problem documents, and the OpenAPI document describes all of it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ _PROBLEMS = {
 
 
 def create_app(state: ServerProcess) -> FastAPI:
-    """The application without its guard, for whoever adds to it; serve guarded(app)."""
+    """The application without its gate, for code that adds routes to it; serve guarded(app)."""
     app = FastAPI(
         title="Livewell",
         version=VERSION,

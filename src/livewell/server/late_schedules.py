@@ -1,6 +1,6 @@
-"""What is late, for whoever asks without a login.
+"""Which schedules are late, for callers without a login.
 
-The database is asked at most once a second, however many ask us.
+The database is asked at most once a second, however many callers ask us.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CALL_SECONDS = 2.0
 
 
 class Lateness:
-    """One answer for all who come within a second."""
+    """One answer for all callers within a second."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -119,7 +119,11 @@ async def market(request: Request) -> Response:
 
 @router.api_route("/login", methods=["GET", "HEAD"])
 async def login(request: Request) -> Response:
-    """Where a login link leads: its token is in the fragment, which the browser keeps to itself until a button is pressed."""
+    """The page that a login link leads to.
+
+    The token is in the fragment of the link, and the browser sends it only when a button is
+    pressed.
+    """
     return _send(request, shelf().pages["login"], _NEVER)
 
 

@@ -6,8 +6,8 @@ What a request may do is bounded by the role it runs as, whatever a route gets w
     operate  operators' requests, and the check of the schema
     hub      what streams read
 
-On the embedded server the logins are made by us. On another one they are settings (api_url,
-operate_url, hub_url), and without them the server does not start; where roles cannot be made (roles
+On the embedded server we make the logins ourselves. On another server they are settings (api_url,
+operate_url, hub_url), and without them the server does not start. Where roles cannot be made (roles
 = none) one pool serves all three, and says so.
 """
 
@@ -78,7 +78,7 @@ Where roles cannot be made, LIVEWELL_ROLES=none uses DATABASE_URL for everything
 
 @dataclass(slots=True)
 class Pools:
-    """The three databases, which are one."""
+    """The three pools, all on the same database."""
 
     api: Database
     operate: Database

@@ -29,9 +29,10 @@ from livewell.telemetry import measures
 
 
 class ServerProcess:
-    """Pools, keys, limits, streams. `async with State(addresses, settings) as state:`.
+    """Pools, keys, limits and streams of one process.
 
-    Routes make what they need besides from a pool, whose role bounds what they may do.
+    `async with ServerProcess(addresses, settings) as state:`. Routes make anything else they need
+    from a pool, whose role bounds what they may do.
     """
 
     def __init__(self, where: Addresses, settings: Settings) -> None:
@@ -91,7 +92,7 @@ class ServerProcess:
 
     @property
     def nudger(self) -> Nudger:
-        """Wakes whoever waits, here and elsewhere."""
+        """Wakes waiting readers and workers, here and elsewhere."""
         assert self._nudger is not None  # noqa: S101 - routes run while the server is open
         return self._nudger
 

@@ -1,7 +1,8 @@
 """The settings themselves, the rules between them, and the one way to make them.
 
-`Settings.load()` reads flags, environment and file, and raises one ConfigurationError that lists every wrong value under the name the user gave it. `Settings(...)` itself reads nothing but its arguments, so a
-test never runs against the DATABASE_URL of whoever started it.
+`Settings.load()` reads flags, environment and file, and raises one ConfigurationError that lists
+every wrong value under the name the user gave it. `Settings(...)` itself reads nothing but its
+arguments, so a test never runs against the DATABASE_URL of whoever started it.
 """
 
 from collections.abc import Iterator, Mapping

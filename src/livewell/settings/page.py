@@ -1,4 +1,7 @@
-"""The page docs/reference/settings.md, made from the fields: `python -m livewell.settings > docs/reference/settings.md`."""
+"""Make the page docs/reference/settings.md from the fields.
+
+`python -m livewell.settings > docs/reference/settings.md`
+"""
 
 from livewell.settings.fields import RULES, Settings
 from livewell.settings.words import allowed, text

@@ -1,6 +1,6 @@
 """Where values of settings come from: flags, the environment, a file.
 
-Each is kept with what the user calls it, because an error must know.
+Each value is kept with the name that the user gave it, because an error must show that name.
 """
 
 import difflib

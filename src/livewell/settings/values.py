@@ -1,4 +1,7 @@
-"""Kinds of values that settings have, and how each is read: from text of the environment, or from what TOML and Python give."""
+"""The kinds of values that settings have, and how each is read.
+
+A value comes as text from the environment, or as what TOML and Python give.
+"""
 
 import json
 import re
@@ -89,7 +92,7 @@ def _origin(text: str) -> str:
 
 
 class Issuer(BaseModel):
-    """One who may say who a person is.
+    """An issuer of tokens: it says who a person is.
 
     The algorithm is fixed: what a token says of its own is never believed.
     """

@@ -3,9 +3,9 @@
     new ──start()──▶ running ──▶ done ──result()──▶ its answer or its exception, in the waiting thread
      └────leaving the block─┴──▶ cancelled
 
-The block is what makes an interrupt safe: whatever makes the thread leave it early (Ctrl-C, the
-bound on its wait) cancels the coroutine, also when that has not started yet. While it waits, the
-thread runs what the coroutine asks of it: a caller's own connection may be used in no other thread.
+The block makes an interrupt safe: if the thread leaves it early (by Ctrl-C, or by the bound on its
+wait), the coroutine is cancelled, also when it has not started yet. While it waits, the thread runs
+what the coroutine asks of it: a caller's own connection may be used in no other thread.
 """
 
 from __future__ import annotations

@@ -21,16 +21,20 @@ Ask = Callable[[Callable[[], list[Any]]], Awaitable[list[Any]]]
 
 
 class BlockingForeign(Protocol):
-    """Anything with the execute() of psycopg or of a DB-API cursor that takes %s, or SQLAlchemy's Connection."""
+    """A blocking connection of the caller's own.
+
+    It has the execute() of psycopg, or of a DB-API cursor that takes %s, or is SQLAlchemy's
+    Connection.
+    """
 
     def execute(self, query: Any, params: Any = None, /) -> Any:
         """Run one statement."""
 
 
 class Lent:
-    """Such a connection, as the async API takes it.
+    """A blocking connection, as the async API takes it.
 
-    Every statement goes back to the thread that lent it.
+    Every statement goes back to the thread that lent the connection.
     """
 
     def __init__(self, connection: BlockingForeign, ask: Ask) -> None:

@@ -1,4 +1,4 @@
-"""Makes a blocking method of an async one, with its parameters, answer and docstring.
+"""Make a blocking method of an async one, with its parameters, answer and docstring.
 
 class SyncAdmin(Mirror[QueueAdmin]):
     queues = blocking(QueueAdmin.queues)

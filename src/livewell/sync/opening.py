@@ -3,10 +3,11 @@
     closed ──open(), portal(), enter()──▶ open ──close(), the last leave(), atexit──▶ closed
                                            └──fork──▶ closed in the child
 
-Three cases: the app is open in a running loop of somebody else's (a worker whose blocking handlers
-run in threads): that loop is used, and closing is not ours. The app is not open: a portal thread is
-started and the app is opened in it. The app was open before a fork: the child starts anew, and
-keeps what it inherited without touching it, because its sockets and its epoll are the parent's too.
+There are three cases. The app is open in a running loop of somebody else's (a worker whose blocking
+handlers run in threads): that loop is used, and closing is not ours. The app is not open: a portal
+thread is started and the app is opened in it. The app was open before a fork: the child starts
+anew, and keeps what it inherited without touching it, because its sockets and its epoll are the
+parent's too.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from livewell.sync.thread import STOP_SECONDS, PortalThread
 
 
 class App(Protocol):
-    """What is driven here: Livewell, of which this package may not know."""
+    """The app that is driven here. It is Livewell, which this package may not import."""
 
     @property
     def settings(self) -> Settings:

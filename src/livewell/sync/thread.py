@@ -2,9 +2,9 @@
 
     new ──start()──▶ serving ──stop()──▶ calls cancelled ──▶ last() ──▶ ended
 
-A daemon: the interpreter waits for other threads before it runs atexit, and would wait for ever for
-this one. stop() needs no new thread, which Python 3.12 refuses during atexit: so the loop's
-executor is let go, not joined.
+It is a daemon: the interpreter waits for other threads before it runs atexit, and would wait for
+ever for this one. stop() needs no new thread, because Python 3.12 refuses one during atexit: the
+loop's executor is let go, not joined.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Characters that a terminal obeys instead of showing.
 
-Text of others must not hold them when it is printed (M6).
+Text that comes from others must not hold them when it is printed (M6).
 
-Escape sequences move the cursor, clear the screen and set the title; bidirectional controls make a
-line read otherwise than it is. Pure, and below everything else.
+Escape sequences move the cursor, clear the screen and set the title. Bidirectional controls make a
+line look different from what it is. Pure, and below everything else.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """What this process has done since it began, counted: requests, pushes, jobs, due checks.
 
-Only numbers; how they are shown is the business of operations/metrics.py.
+Here are only numbers; operations/metrics.py decides how they are shown.
 
-A process has one set of them, as it has one clock: whoever does something counts it here, and
-whoever is asked for metrics reads all of it. Nothing is ever taken away, so what is lost by a
-restart is what this process had counted; what is true of the whole system comes from the database
-(livewell.system_state).
+A process has one set of them, as it has one clock: all code counts here, and a request for metrics
+reads all of it. Counts never go down, so a restart loses only what this process had counted.
+Figures of the whole system come from the database (livewell.system_state).
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Counter:
 class Gauge:
     """How many there are now, by labels.
 
-    Whoever has them says how to count them, and is asked when somebody looks.
+    The owner of the things gives a function that counts them; it is called when somebody looks.
     """
 
     def __init__(self, name: str, about: str, *labels: str) -> None:

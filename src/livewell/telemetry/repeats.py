@@ -4,7 +4,7 @@ A storm of one failure must not drown the log.
 
     new cause ──▶ the first few of a window pass ──▶ the rest is counted ──window over──▶ the count is told, a new window
 
-Nothing is lost in silence: what did not pass is in the next `overdue()`.
+Nothing is lost in silence: lines that did not pass are counted in the next `overdue()`.
 """
 
 from __future__ import annotations

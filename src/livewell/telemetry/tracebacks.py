@@ -1,10 +1,10 @@
 """Tracebacks that may be logged and stored.
 
-Bounded, without secrets, without the values of variables, without paths of this machine.
+They are bounded, and hold no secrets, no values of variables and no paths of this machine.
 
 They read as Python's own do. Where something must be left out, the error that was raised and the
 frames of the user's own code stay longest: our frames around them go first, then those of
-libraries, then causes far down the chain. What was left out is said.
+libraries, then causes far down the chain. A line says what was left out.
 """
 
 from __future__ import annotations
@@ -91,7 +91,10 @@ def words(error: BaseException) -> str:
 
 
 def mask_known(text: str, chars_max: int = TEXT_CHARS_MAX) -> str:
-    """Hide the values of environment variables whose names say that they are secret, however they are written, and cut: by their looks alone nobody would know them."""
+    """Hide secrets of the environment in a text, however they are written, and cut the text.
+
+    A secret is the value of a variable whose name says so: by its looks alone nobody would know it.
+    """
     return known_secrets().hide(text, chars_max)
 
 

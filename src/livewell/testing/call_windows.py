@@ -1,12 +1,13 @@
-"""Count calls from outside: was a limit kept, over every window there is, and how much of it was
-used?
+"""Count calls from outside: was a limit kept over every window, and how much of it was used?
 
 A window is half-open, [start, start + length): two calls exactly one length apart do not share one.
 Some fullest window starts at a call (move any window to the right up to its first call: it loses
-none), so looking at those is looking at all. A call is in flight over [at_ns, ended_ns), for at
-least one nanosecond; one that has not ended is still in flight. Both instants lie inside the time
-that the caller waited (one that its client gave up ends when the server notices), so an overlap of
-answered calls that is found here did happen.
+none), so looking at those is looking at all.
+
+A call is in flight over [at_ns, ended_ns), for at least one nanosecond; one that has not ended is
+still in flight. Both instants lie inside the time that the caller waited (a call that its client
+gave up ends when the server notices), so an overlap of answered calls that is found here did
+happen.
 """
 
 from collections import defaultdict
@@ -22,8 +23,9 @@ NS_PER_SECOND = 1_000_000_000
 
 
 class Window(NamedTuple):
-    """How many calls the fullest window holds, and where the first such window starts (0 when there
-    is no call).
+    """How many calls the fullest window holds, and where the first such window starts.
+
+    The start is 0 when there is no call.
     """
 
     calls: int

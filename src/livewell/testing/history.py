@@ -1,8 +1,8 @@
-"""What really happened, written down outside the product: the oracle of a fault test is never our
-own tables.
+"""What really happened, written down outside the product.
 
-A job handler, a fake upstream or a reader appends one line per event to a file; the test reads the
-file after the storm and compares it with the database.
+The oracle of a fault test is never our own tables. A job handler, a fake upstream or a reader
+appends one line per event to a file; the test reads the file after the storm and compares it with
+the database.
 
 On disk a line is RS, text, LF (the framing of RFC 7464). One O_APPEND write keeps writers apart,
 but SIGKILL can stop a write between two pages of the file: without RS the torn start would be glued
@@ -24,8 +24,9 @@ START = "\x1e"
 
 @dataclass(frozen=True, slots=True)
 class AppendLog:
-    """A file that any number of processes append lines to; a line whose writer was killed over it
-    was never written.
+    """A file that any number of processes append lines to.
+
+    A line whose writer was killed while writing it counts as never written.
     """
 
     path: Path
@@ -33,7 +34,7 @@ class AppendLog:
     def append(self, line: str) -> None:
         """Write one line with one O_APPEND write.
 
-        Whole and in one place, whoever else is writing.
+        It is whole and in one place, also when other processes write.
         """
         data = f"{START}{line}\n".encode()
         if "\n" in line or START in line or len(data) > LINE_BYTES_MAX:

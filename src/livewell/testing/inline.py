@@ -1,5 +1,6 @@
-"""Run jobs inside the test: no processes, no waiting, the same SQL and the same rules as the real
-worker.
+"""Run jobs inside the test, with the same SQL and the same rules as the real worker.
+
+There are no processes and no waiting.
 
 async with app: …
 await welcome.enqueue(user_id=7)

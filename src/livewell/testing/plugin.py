@@ -58,7 +58,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, obj: object) -> None:
     """Mark async tests that use our fixtures for pytest-asyncio, whatever its mode is.
 
-    Whoever marked them for a runner already is left alone.
+    A test that is already marked for a runner is left alone.
     """
     if not inspect.iscoroutinefunction(obj) or not collector.config.pluginmanager.hasplugin("asyncio"):
         return

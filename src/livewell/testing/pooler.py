@@ -1,5 +1,6 @@
-"""PgBouncer in transaction mode before a database, for proving that we hold nothing in a session
-(T7, F-B13).
+"""PgBouncer in transaction mode before a database.
+
+It serves to prove that we hold nothing in a session (T7, F-B13).
 
 The clients' user names are ignored and every server connection logs in as the DSN's user (auth_type
 = any), so nothing is asked of the server but its DSN, and one pooler serves every database of that
@@ -61,8 +62,9 @@ class _Server:
 
 
 class PgBouncer:
-    """A pooler before the server of a DSN (URL or key=value): `with PgBouncer(dsn) as pooler:
-    connect(pooler.dsn)`.
+    """A pooler before the server of a DSN (URL or key=value).
+
+    `with PgBouncer(dsn) as pooler: connect(pooler.dsn)`.
 
     pool_size is the number of server connections per database: with 1, every client shares the same
     one. settings are added to the [pgbouncer] section. When we are root it runs as account

@@ -1,5 +1,6 @@
-"""Real processes for fault tests: start one, wait for what it says, kill it, freeze it, and be sure
-that it dies.
+"""Real processes for fault tests: start one, wait for what it says, kill it, freeze it.
+
+And be sure that it dies.
 
     started ──freeze──▶ stopped ──thaw──▶ started
        │                   └──kill──┐
@@ -46,8 +47,9 @@ DRAIN_SECONDS_MAX = 2.0  # a grandchild may hold the pipes open for ever; we do 
 
 
 class ChildFailed(LivewellError):
-    """The child ended, or did not say or do in time what was waited for; the message carries its
-    last lines.
+    """The child ended, or did not say or do in time what was waited for.
+
+    The message carries its last lines.
     """
 
 
@@ -60,8 +62,9 @@ class OutputLine:
 
 
 class ChildProcess:
-    """A child of ours, from start to certain death: `with ChildProcess(["-m", "livewell", "work"])
-    as child:`.
+    """A child of ours, from start to certain death.
+
+    `with ChildProcess(["-m", "livewell", "work"]) as child:`.
 
     arguments follow the program, which is this Python unless said otherwise. env is added to our
     own environment. With new_session (the default) the child leads a process group of its own, and

@@ -1,5 +1,6 @@
-"""A client of server-sent events for tests and measurements: one socket, nothing hidden, and it can
-be told not to read.
+"""A client of server-sent events for tests and measurements.
+
+It is one socket, nothing is hidden, and it can be told not to read.
 
 connecting ──headers──▶ open ──event──▶ open ──end of the answer, or of the connection──▶ ended
 """

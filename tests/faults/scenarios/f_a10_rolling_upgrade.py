@@ -1,4 +1,7 @@
-"""F-A10: the schema of the release before, with rows in it, is migrated while that release's workers and clients run; then new workers come beside them, then the old ones go.
+"""F-A10: the schema of the release before is migrated while that release runs.
+
+There are rows in it, and old workers and clients run all the while. Then new workers come beside
+them, then the old ones go.
 
 The old processes run the wheel of their release (tests/upgrade). The oracle is the table of effects
 and what the old processes print: every job that was enqueued has one effect, every row that was

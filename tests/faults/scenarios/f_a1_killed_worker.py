@@ -126,7 +126,10 @@ def _unlucky(fleet: Fleet, kills: list[tuple[int, float]]) -> list[int]:
 
 
 def _reclaims(fleet: Fleet, kills: list[tuple[int, float]]) -> tuple[int, list[float]]:
-    """How many runs the kills cut off, and after how many seconds each such job ran again (it does not if it had already acted)."""
+    """Return how many runs the kills cut off, and how soon those jobs ran again, in seconds.
+
+    A job does not run again if it had already acted.
+    """
     died = dict(kills)
     events = fleet.events()
     in_hand: dict[tuple[int, int], Event] = {}

@@ -1,4 +1,6 @@
-"""F-A2: workers stand still (SIGSTOP) past their lease, another takes their jobs over and finishes them, then they go on (SIGCONT).
+"""F-A2: workers stand still past their lease (SIGSTOP), and then go on (SIGCONT).
+
+Meanwhile another worker takes their jobs over and finishes them.
 
 Each handler of a zombie is `stubborn`: it ignores that it was cancelled and tries to write its
 effect all the same. It must be told `fenced` and its effect must not exist. A third of the victims

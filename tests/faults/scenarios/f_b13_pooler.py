@@ -1,7 +1,8 @@
 """F-B13: PgBouncer in transaction mode stands before the database.
 
-`database_url` may be the pooler: enqueues and workers work through it, with a direct `listen_url` nudges too. A pooled `listen_url` would hear nothing, silently:
-it is refused at start, also while the pooler is busy with others, in words that name the setting.
+`database_url` may be the pooler: enqueues and workers work through it, with a direct `listen_url`
+nudges too. A pooled `listen_url` would hear nothing, silently: it is refused at start, also while
+the pooler is busy with others, in words that name the setting.
 
 Proven: with the check taken out of the worker nothing was refused; while the check looked only at
 the number of the backend, 11 of 15 passed it on a busy pooler.

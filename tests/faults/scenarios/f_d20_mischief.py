@@ -1,4 +1,7 @@
-"""F-D20: ill keys among good ones, answers that nobody asked for, walls while the database is away, killed workers, crashed databases, a frozen upstream; all at once, for ten minutes (R12, R13, R14, X1, X10).
+"""F-D20: everything goes wrong at once, for ten minutes (R12, R13, R14, X1, X10).
+
+Ill keys among good ones, answers that nobody asked for, walls while the database is away, killed
+workers, crashed databases, a frozen upstream.
 
 Calm phases, in which only the upstream is hostile, alternate with storms. The oracle is outside:
 the upstream's own log, and triggers that write down every row that was ever stored and every move

@@ -1,12 +1,14 @@
-"""F-G2: many workers race for the rest of a byte budget, are killed and frozen over it, and what they used is booked exactly once.
+"""F-G2: many workers race for the rest of a byte budget, and are killed and frozen over it.
 
-Two limiters. `race` has room for so many answers of one size: claims stop in time, so that what is
-used and what is reserved never pass the stop (95 %), looked at all the while from outside, and the
-bytes in the upstream's log stay below it too. `meter` has room enough and answers of many sizes:
-every call whose answer a handler measured is booked with exactly the bytes that the upstream sent,
-also when the job was taken away meanwhile (its worker stood still past its lease: first charged by
-estimate, and the late report books the difference). What a killed worker had claimed stays charged
-by estimate.
+What they used is booked exactly once.
+
+Two limiters. `race` has room for so many answers of one size. Claims stop in time, so that used and
+reserved bytes never pass the stop (95 %), looked at all the while from outside; the bytes in the
+upstream's log stay below it too. `meter` has room enough and answers of many sizes. Every call
+whose answer a handler measured is booked with exactly the bytes that the upstream sent. That holds
+also when the job was taken away meanwhile because its worker stood still past its lease: it is
+first charged by estimate, and the late report books the difference. What a killed worker had
+claimed stays charged by estimate.
 
 Can it fail? Yes: with claim_limited blind to reservations, 145,236 bytes were used and reserved
 under a stop of 131,586, and the upstream sent 143,052; with the late reports of buried workers
@@ -142,7 +144,11 @@ async def _look(limited: LimitedFleet, watch: Watch) -> None:
 
 
 async def _meter(limited: LimitedFleet, watch: Watch, findings: Findings, *, rounds: int) -> int:
-    """Each round one worker is killed with measured answers in hand, and one stands still until they are somebody else's. Answers how many stood still."""
+    """Kill one worker each round, and let one stand still; return how many stood still.
+
+    The killed one has measured answers in hand. The other stands still until its jobs belong to
+    somebody else.
+    """
     frozen = 0
     for _ in range(rounds):
         victim, _ = await _catch(limited)

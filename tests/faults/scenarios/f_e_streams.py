@@ -1,10 +1,16 @@
-"""F-E1 to F-E5 and F-B3 for streams: clients that never read, that read too slowly, that all come back at once, that lie about what they have seen, that sit behind a proxy which holds answers back; and a
-server whose listening connection is killed.
+"""F-E1 to F-E5, and F-B3 for streams: bad clients, and a deaf server.
 
-The server is a process of its own. What clients were sent is written down by the clients, what was stored by the hand that stored it.
+Clients that never read, that read too slowly, that all come back at once, that lie about what they
+have seen, that sit behind a proxy which holds answers back; and a server whose listening connection
+is killed.
 
-Can it fail? Yes: a server that does not cut connections keeps the silent ones (F-E1); with a queue per client instead of the latest state F-E2 receives all changes; a hub that only listens and never polls fails F-B3;
-without the header that proxies look for, F-E5 gets nothing for as long as it waits.
+The server is a process of its own. The clients write down what they were sent; the hand that stored
+values writes down what was stored.
+
+Can it fail? Yes: a server that does not cut connections keeps the silent ones (F-E1); with a queue
+per client instead of the latest state F-E2 receives all changes; a hub that only listens and never
+polls fails F-B3; without the header that proxies look for, F-E5 gets nothing for as long as it
+waits.
 """
 
 from __future__ import annotations
@@ -28,7 +34,10 @@ HELD_BYTES = 4096
 
 
 async def run_silent(scale: Scale) -> Findings:
-    """They connect, each with as many keys as a user may have (more than the buffers on the way hold), and never read a byte."""
+    """Connect clients that never read a byte.
+
+    Each has as many keys as a user may have, which is more than the buffers on the way hold.
+    """
     findings = Findings()
     streams, silent, send_seconds = scale.pick(20, 200), scale.pick(10, 200), scale.pick(2, 10)
     seconds = send_seconds + scale.pick(8, 4)
@@ -209,7 +218,10 @@ async def run_forged(scale: Scale) -> Findings:
 
 
 class Holding:
-    """A proxy that holds answers back until it has HELD_BYTES of them, unless the answer asks it not to (as nginx does); `stubborn`: whatever the answer asks."""
+    """A proxy that holds answers back until it has HELD_BYTES of them.
+
+    It does not if the answer asks it not to (as nginx does); `stubborn`: whatever the answer asks.
+    """
 
     def __init__(self, base: str, *, stubborn: bool) -> None:
         parts = urlsplit(base)

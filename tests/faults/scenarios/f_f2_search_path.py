@@ -101,7 +101,10 @@ class Ours:
 
 
 async def run(scale: Scale) -> Findings:
-    """Call every function from a clean session, from one with look-alikes of all but types, and from one with all; compare."""
+    """Call every function from three sessions, and compare.
+
+    One session is clean, one has look-alikes of all but types, one has look-alikes of all.
+    """
     findings = Findings()
     async with open_fleet(scale) as fleet:
         given = await _furnish(fleet)

@@ -1,10 +1,12 @@
-"""F-F4: everybody asks for everybody else's sessions, streams, types and jobs, on every operation of the OpenAPI document.
+"""F-F4: everybody asks for everybody else's sessions, streams, types and jobs.
+
+They try every operation of the OpenAPI document.
 
 Two API keys, two people with tokens and two public keys have sessions and open streams. Each is
 tried with the ids of all the others, and each time with an id that nobody has: status, body and
-headers must be the same, byte for byte. Types are somebody's too: a key that is bound to some must
-not tell another type from none. And asking has changed nothing: sessions, their last signs of life,
-subscriptions and jobs are as they were, and no stream was told to go.
+headers must be the same, byte for byte. Types belong to somebody too: a key that is bound to some
+must not tell another type from none. And asking has changed nothing: sessions, their last signs of
+life, subscriptions and jobs are as they were, and no stream was told to go.
 
 A second round has everybody at the bound of their streams: what is refused there must not depend on
 whether the session of somebody else is being streamed.

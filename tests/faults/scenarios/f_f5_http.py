@@ -1,4 +1,7 @@
-"""F-F5 for HTTP: secrets that exist nowhere else go through every operation of the OpenAPI document, right, slightly wrong, in the wrong place, and while the database cannot be reached.
+"""F-F5 for HTTP: secrets go through every operation of the OpenAPI document.
+
+The secrets exist nowhere else. They are sent right, slightly wrong, in the wrong place, and while
+the database cannot be reached.
 
 An API key, a login link and the cookie it gives, a token and the secret it is signed with, the
 passwords of the server's three logins, the upstream's credential. Afterwards each is looked for, as

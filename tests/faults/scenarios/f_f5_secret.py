@@ -1,4 +1,6 @@
-"""F-F5: a secret that exists nowhere else is the upstream's credential, in a header and then in the query, while everything goes wrong that can.
+"""F-F5: the upstream's credential is a secret that exists nowhere else, and it stays secret.
+
+It is sent in a header and then in the query, while everything goes wrong that can.
 
 Afterwards it is looked for in every column of every table, in all that the workers wrote, in what
 readers were told, in the simulator's log (which knows it by its hash only), and in the command line

@@ -1,11 +1,14 @@
-"""F-F7: session ids that are forged, swept, closed, used again after their end, or somebody else's, on every session operation of the OpenAPI document and on streams.
+"""F-F7: session ids that are not the caller's, on every session operation and on streams.
 
-A session id is what a ticket would be elsewhere: whoever has an id and is not its user gets what
-everybody gets for an id that does not exist, byte for byte. That the requests are right otherwise
-is shown with the id of a session that is the caller's own.
+The ids are forged, swept, closed, used again after their end, or somebody else's. The operations
+are those of the OpenAPI document.
 
-A session of a public key is nobody's in particular, but it is of that key: another public key that
-knows its id is one more of those who are not its user (L12; until 0.6 it could use it).
+A session id is what a ticket would be elsewhere. A caller who has an id and is not its user gets
+the same answer as for an id that does not exist, byte for byte. That the requests are right
+otherwise is shown with the id of a session that is the caller's own.
+
+A session of a public key belongs to that key, not to a person. Another public key that knows its id
+is not its user either (L12; until 0.6 it could use it).
 
 Can it fail? Yes: without the comparison of users in refresh/push/streamed_sessions.py 36 streams of
 others were accepted.

@@ -1,4 +1,6 @@
-"""F-S1: connections that say nothing, and connections that never end the head of their request (finding M1). No key, hardly a byte.
+"""F-S1: connections that say nothing, or never end the head of their request (finding M1).
+
+No key, hardly a byte.
 
 Judged: each is ended within HEAD_SECONDS_MAX; honest people connect and are served all the while.
 That they are few enough to leave descriptors for others is F-S11.

@@ -1,4 +1,6 @@
-"""F-S3: bodies that come byte by byte, on more connections than the server works on at once (finding H3). No key, ten bytes a second.
+"""F-S3: bodies that come byte by byte (finding H3).
+
+They come on more connections than the server works on at once. No key, ten bytes a second.
 
 Judged: nobody honest is refused; in the full form also that no body takes longer than
 BODY_SECONDS_MAX.

@@ -1,7 +1,9 @@
-"""F-S4: clients that ask for files and never read the answers (finding H4), on more connections than the server works on at once. No key.
+"""F-S4: clients that ask for files and never read the answers (finding H4).
 
-Judged: nobody honest is refused; in the full form also that whoever takes nothing is ended within
-SEND_SECONDS_MAX.
+They come on more connections than the server works on at once. No key.
+
+Judged: nobody honest is refused; in the full form also that a client that takes nothing is ended
+within SEND_SECONDS_MAX.
 
 0.6.0, short form (30 connections, all with ten requests together): 121 of 201 honest requests were
 answered 503, /healthz among them, until the attackers went.
@@ -21,7 +23,11 @@ SEND_SECONDS_MAX = 45.0  # after the last request: an answer has 30 s to be take
 
 
 async def run(scale: Scale) -> Findings:
-    """From eight addresses, up to 100 requests on each connection, ten together or one after another. The short form has fewer places, for 230 × 80 answers that fill buffers take longer than it lasts."""
+    """Attack from eight addresses, with up to 100 requests on each connection.
+
+    They are sent ten together or one after another. The short form has fewer places: 230 × 80
+    answers that fill buffers take longer than it lasts.
+    """
     findings = Findings()
     places, pause = scale.pick(24, 200), scale.pick(5, 20) / 100
     crews = [crew("deaf", places * 5 // 8, every_seconds=pause, burst=burst) for burst in (10, 1)]

@@ -1,4 +1,6 @@
-"""F-S6: one public key follows as many keys as the server may follow (finding H6), from four addresses, at the rates that are allowed.
+"""F-S6: one public key follows as many keys as the server may follow (finding H6).
+
+It attacks from four addresses, at the rates that are allowed.
 
 Judged: people who come then, anonymous or with a name, get their session, their stream and a key
 that nobody follows yet; people who are there may add one, and their streams go on. The attackers

@@ -1,4 +1,6 @@
-"""F-S7: anonymous sessions without end, each with twenty keys that nobody knows (finding H7), from eight addresses with one public key.
+"""F-S7: anonymous sessions without end, each with twenty keys that nobody knows (finding H7).
+
+They come from eight addresses with one public key.
 
 Judged in the database: no more unknown keys come up than the budget of a public key says (six times
 cold_reads_max a minute); somebody with a key of their own still brings up one.

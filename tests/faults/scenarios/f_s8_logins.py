@@ -1,4 +1,6 @@
-"""F-S8: keys that were never made, hundreds a second, from the very address of honest people (finding M4; L2: many at once).
+"""F-S8: keys that were never made, hundreds a second (finding M4; L2: many at once).
+
+They come from the very address of honest people.
 
 Judged: nobody with a good token or key is refused, keys that this process has never seen included;
 and wrong keys are tried no more often than requests_per_second says.

@@ -1,4 +1,7 @@
-"""A process of attackers: `python -m tests.faults.siege.attack '{"port": …, "seconds": …, "crews": [{"kind": "drips", "connections": 40, "addresses": ["127.0.0.2"]}]}'`.
+"""A process of attackers: `python -m tests.faults.siege.attack ORDER`.
+
+ORDER is JSON: `{"port": …, "seconds": …, "crews": [CREW]}`, and a CREW is
+`{"kind": "drips", "connections": 40, "addresses": ["127.0.0.2"]}`.
 
 started ──"begun"──▶ every connection attacks, is cut, comes again ──seconds are over──▶ one JSON line: what each crew saw
 

@@ -27,7 +27,11 @@ async def attack(crew: Crew, address: str) -> None:
 
 
 async def _ask(crew: Crew, line: Line) -> None:
-    """Little by little: many requests at once would be an attack on the processor, and hide what this one is about. Waits for ever when the server reads no more. every_seconds: for one request; burst: so many are sent together."""
+    """Send requests little by little, and wait for ever when the server reads no more.
+
+    Many requests at once would be an attack on the processor, and hide what this one is about.
+    every_seconds: for one request; burst: so many are sent together.
+    """
     burst, pause = int(crew.pace("burst", 10)), crew.pace("every_seconds", 0.2)
     for _ in range(REQUESTS_MAX // burst):
         await line.send(crew.head("GET", "/livewell.js") * burst)

@@ -1,4 +1,7 @@
-"""H3: a body that is announced and then comes byte by byte, each byte before a deadline per chunk would end it; no key."""
+"""H3: a body that is announced and then comes byte by byte; no key.
+
+Each byte comes before a deadline per chunk would end it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""H6: sessions with as many keys as they may have, each streamed, until the server follows as many keys as it may; a public key."""
+"""H6: streamed sessions with as many keys as they may have; a public key.
+
+They go on until the server follows as many keys as it may.
+"""
 
 from __future__ import annotations
 

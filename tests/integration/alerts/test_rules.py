@@ -1,4 +1,6 @@
-"""R23: every rule fires once on rows that the product itself made, is told exactly once, does not flap, is armed again, and fires again.
+"""R23: every rule fires once on rows that the product itself made, and is told exactly once.
+
+It does not flap, is armed again, and fires again.
 
 Only the clock is moved. The judge is the receiver's own log.
 """

@@ -1,4 +1,7 @@
-"""Alerts end to end: a worker with a channel in its settings evaluates the rules by its schedule and tells the receiver, once, whoever comes later."""
+"""Alerts end to end: a worker with a channel in its settings tells the receiver.
+
+It evaluates the rules by its schedule, and tells once, whoever comes later.
+"""
 
 from __future__ import annotations
 

@@ -15,9 +15,11 @@ from livewell.settings import Settings
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors as Linux shows them")
 async def test_a_login_that_is_cut_off_is_closed_at_once(livewell_settings: Settings, livewell_dsn: str) -> None:
-    """R22: closed in the middle of its login, at any point of it, it keeps no connection: one that waits for a
-    password holds up every DROP DATABASE of the server for a minute. Seen failing while close() did not wait for the
-    question under way."""
+    """R22: a presence that is closed in the middle of its login keeps no connection.
+
+    At any point of the login: a connection that waits for a password holds up every DROP DATABASE
+    of the server for a minute. Seen failing while close() did not wait for the question under way.
+    """
     database = Database(livewell_dsn, livewell_settings)
     await database.open()
     gc.disable()

@@ -1,4 +1,7 @@
-"""Systems to be examined: rows as the product makes them, on a database of the test's own, with a clock that can be moved."""
+"""Systems to be examined: rows as the product makes them.
+
+Each is on a database of the test's own, with a clock that can be moved.
+"""
 
 from __future__ import annotations
 

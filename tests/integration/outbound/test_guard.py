@@ -75,7 +75,10 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_a_name_that_leads_inside_is_refused(
     inner: HostileServer, dialled: list[str], addresses: list[str]
 ) -> None:
-    """One bad address among good ones refuses them all, before any is dialled (seen to fail when only the first is checked)."""
+    """One bad address among good ones refuses them all, before any is dialled.
+
+    Seen to fail when only the first is checked.
+    """
     async with Outbound(allowed_hosts=["api.test"], resolve=Names(addresses)) as client:
         failed = await failure(client, f"https://api.test:{inner.port}/")
 

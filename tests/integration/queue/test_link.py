@@ -17,7 +17,11 @@ PATIENCE_SECONDS = 10
 
 
 def test_calls_end_though_the_server_cuts_their_connections(livewell_dsn: str) -> None:
-    """uvloop forgets a socket after the wake that tells of its end, and that wake may find only the server's last words: without a second look, calls hung here for ever (F-B2, F-B6)."""
+    """A call ends when its connection is cut, though uvloop tells of that only once.
+
+    uvloop forgets a socket after the wake that tells of its end, and that wake may find only the
+    server's last words. Without a second look, calls hung here for ever (F-B2, F-B6).
+    """
 
     async def asks(link: Link) -> None:
         for _ in range(ASKS):

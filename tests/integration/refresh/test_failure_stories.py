@@ -148,7 +148,10 @@ async def test_story_5_a_value_that_outlived_its_time_is_shown_and_called_stale(
 
 
 async def test_story_6_the_quote_time_is_the_sources_own(market: Market) -> None:
-    """`now()` as quote time: while the exchange is closed the source says when it closed, and the value is lagging, not fresh."""
+    """`now()` as quote time: while the exchange is closed the value is lagging, not fresh.
+
+    The source says when the exchange closed.
+    """
     await market.simulator.turn(sessions=True)
     await market.apply(quote(answer='max_source_age = "15m"'))
     async with market.working():

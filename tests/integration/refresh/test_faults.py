@@ -166,7 +166,10 @@ async def test_the_bandwidth_wall_stops_the_upstream_for_hours(prepared: Market)
 
 @pytest.mark.parametrize("fault", ["suspended", "invalid_key"])
 async def test_a_refused_account_stops_the_calls(prepared: Market, fault: str) -> None:
-    """Five refusals in a row open the breaker, so nobody goes on asking with a key that is not good; what is told is why."""
+    """Five refusals in a row open the breaker, and the reading says why.
+
+    So nobody goes on asking with a key that is not good.
+    """
     market = prepared
     await market.upstream("breaker = true")
     await market.simulator.next(*[fault] * 50)

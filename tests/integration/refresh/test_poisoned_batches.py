@@ -153,7 +153,10 @@ async def test_one_ill_key_is_ill_alone(market: Market, kind: str) -> None:
 
 
 async def test_answers_without_a_length_are_counted(market: Market) -> None:
-    """R16: an answer whose size nobody states is a metric of its upstream (in 0.5.0 it was known, and told to nobody)."""
+    """R16: an answer whose size nobody states is a metric of its upstream.
+
+    In 0.5.0 it was known, and told to nobody.
+    """
     before = LENGTHLESS.values.get(("clinic",), 0)
     body = (WELL % ("K0", 1)).encode()
 

@@ -178,7 +178,10 @@ async def test_keys_of_a_batch_type_are_one_call(market: Market) -> None:
 
 
 async def test_a_refused_batch_call_is_repeated_singly_before_anyone_is_blamed(market: Market) -> None:
-    """402 for the endpoint: each key is asked for alone, no failure is counted, and after three refusals in a row the endpoint is left alone."""
+    """402 for the endpoint: each key is asked for alone, and no failure is counted.
+
+    After three refusals in a row the endpoint is left alone.
+    """
     await market.apply(quote(batch=BATCH, ttl="1s"))
     await market.simulator.turn(locked_paths=["/stable/batch-quote"])
     symbols = market.symbols(10)
@@ -211,7 +214,11 @@ async def test_not_modified_verifies_what_is_stored(market: Market) -> None:
 
 
 async def test_a_restarted_worker_asks_whether_what_is_stored_has_changed(market: Market) -> None:
-    """X3: the condition is in the ledger, not in the process (0.5.0: 200 and 200, with the whole body again). A type that was changed asks for everything: what it left out is not stored."""
+    """X3: the condition is in the ledger, not in the process.
+
+    0.5.0: 200 and 200, with the whole body again. A type that was changed asks for everything: what
+    it left out before is not stored.
+    """
     await market.simulator.turn(etags=True, tick_seconds=3600)
     for _ in range(2):
         async with market.working():

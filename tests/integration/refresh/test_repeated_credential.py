@@ -163,7 +163,11 @@ def leaks(places: dict[str, str]) -> list[str]:
 async def test_what_an_upstream_repeats_is_in_no_row_and_no_log_line(
     market: Market, monkeypatch: pytest.MonkeyPatch, livewell_dsn: str
 ) -> None:
-    """Fourteen ways to repeat it, eleven ways to write it, the credential of the call and the other one; to the dead letters (M3)."""
+    """The credential is in no row and no log line, all the way to the dead letters (M3).
+
+    Fourteen ways to repeat it, eleven ways to write it, the credential of the call and the other
+    one.
+    """
     monkeypatch.setitem(os.environ, "PARROT_KEY", SECRET)
     monkeypatch.setitem(os.environ, "PARROT_KEY_2", OTHER)
     keys = [f"{kind}{number}" for kind in BODIES for number in range(2 * len(FORMS))]

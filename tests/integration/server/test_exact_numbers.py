@@ -1,4 +1,6 @@
-"""Money is exact (R30): the digits of a numeric column, all 38 of them and the zero at the end, through every way in and out.
+"""Money is exact (R30): a numeric column keeps all its digits, through every way in and out.
+
+All 38 digits, and the zero at the end.
 
 Seen failing on 0.5.0, with what it cannot import left out: Python and the command line gave
 1234567.0123456789, GET lacked the digits too, and an answer's 100.00 was 100.

@@ -452,9 +452,12 @@ def test_nothing_that_runs_is_ended_for_a_newcomer() -> None:
 
 
 def test_people_behind_one_address_are_not_the_first_to_give_way() -> None:
-    """X10: six streams and two readers of one address, and silent ones of others, who come and come: only silent ones
-    are cut, and a seventh person gets in. Seen failing while the address with the most connections gave its idle ones:
-    F-S11 at full length left 14,202 honest requests without an answer."""
+    """X10: when more connections come than there is room for, only silent ones are cut.
+
+    Six streams and two readers of one address, and silent ones of others, who come and come: a
+    seventh person gets in. Seen failing while the address with the most connections gave its idle
+    ones: F-S11 at full length left 14,202 honest requests without an answer.
+    """
     here, _ = gate(most=16, share=12)
     streams, readers = [Peer(idle=False) for _ in range(6)], [Peer() for _ in range(2)]
     for peer in (*streams, *readers):

@@ -38,7 +38,10 @@ async def test_sessions_of_one_stranger_share_a_budget(market: Web) -> None:
 
 
 async def test_a_public_key_cannot_use_another_ones_session(market: Web) -> None:
-    """L12: whoever knows its id is told what everybody is told of an id that does not exist, byte for byte. In 0.5.0 an attacker subscribed, streamed and closed so."""
+    """L12: its id is answered like an id that does not exist, byte for byte.
+
+    In 0.5.0 an attacker subscribed, streamed and closed with such an id.
+    """
     one, other = market.as_key(public=True), market.as_key(public=True)
     session = (await one.post("/v1/sessions")).json()["session"]
     body = {"subscriptions": [{"type": "quote", "key": "AAPL"}]}
@@ -176,7 +179,10 @@ async def test_made_up_keys_of_many_addresses_are_few_and_leave_some(market: Web
 
 
 async def test_nothing_of_an_attack_is_left_after_a_day(market: Web) -> None:
-    """H7, L5: sessions go after six minutes, everything else that strangers made within a day and an hour. It held in 0.6.0; the rows that 0.5.0 kept for ever are those of H7."""
+    """H7, L5: sessions go after six minutes, all other traces within a day and an hour.
+
+    It held in 0.6.0; the rows that 0.5.0 kept for ever are those of H7.
+    """
     public = market.key(public=True)
     before = market.rows("SELECT count(*) FROM livewell.ledger")
     market.rows(STOPPED)

@@ -34,7 +34,11 @@ def count_renewals(web: Web, monkeypatch: pytest.MonkeyPatch) -> Callable[[], in
 async def test_a_job_stream_needs_operate_and_nothing_else(
     livewell_dsn: str, server_logins: Logins, server_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen failing on 0.6.0: the stream of an operate-only key ended with `bye rights` at the first look, though nothing had changed."""
+    """An operate-only key keeps its stream.
+
+    Seen failing on 0.6.0: the stream of an operate-only key ended with `bye rights` at the first
+    look, though nothing had changed.
+    """
     async with served(livewell_dsn, server_logins, server_settings, push_rights_seconds=0.2) as web:
         web.rows(JOB)
         renewals = count_renewals(web, monkeypatch)

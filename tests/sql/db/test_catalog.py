@@ -276,7 +276,9 @@ def test_the_rule_can_fail(db: Connection, rule: Rule) -> None:
     assert rule.named in offenders(db, rule)
 
 
-# ── types: search_path = '' does not keep pg_temp out of the search for types, so a caller's domain could run its checks as the owner ──
+# ── types ──
+# search_path = '' does not keep pg_temp out of the search for types, so a caller's domain could run
+# its checks as the owner.
 
 LOOSE_TYPE = re.compile(
     r"(?<!\.)\b(?:text|timestamptz|timetz|date|jsonb?|uuid|bytea|name|oid|inet|cidr|int[248]|float[48]|bool|bpchar|xid8?|reg[a-z]+"
@@ -286,7 +288,10 @@ LOOSE_TYPE = re.compile(
 
 
 def loose_types(db: Connection) -> list[str]:
-    """Name the functions that run with the owner's rights, directly or called by one that does, and name a type without its schema."""
+    """Name the functions that run with the owner's rights and name a type without its schema.
+
+    A function runs with the owner's rights directly, or because one that does calls it.
+    """
     found = db.execute(f"SELECT proname, prosecdef, prosrc FROM pg_proc WHERE pronamespace = {OURS}").fetchall()
     bodies = {name: code(body) for name, _, body in found}
     reached, todo = set(), [name for name, definer, _ in found if definer]

@@ -1,4 +1,7 @@
-"""G5, G6: after a restart of the server no limited call is granted before the workers had time to report what upstreams said meanwhile."""
+"""G5, G6: after a restart of the server limited calls wait for the workers' reports.
+
+None is granted before the workers had time to report what upstreams said meanwhile.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The due check: what is stale and watched becomes jobs, once, in the right order, within the limits; what nobody watches is parked (R7, R8, R9, R11)."""
+"""The due check: stale and watched keys become jobs (R7, R8, R9, R11).
+
+Each once, in the right order, within the limits. A key that nobody watches is parked.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,11 @@ def test_what_a_stranger_left_behind_is_no_probe(store: StoreSession) -> None:
 
 
 def test_what_somebody_wants_stays(refresh: RefreshSession) -> None:
-    """A viewer's, a reader's, a walk's, the background's, and what has just been made or is running; one unwanted among them goes."""
+    """Jobs that somebody wants stay; one unwanted job among them goes.
+
+    A viewer's, a reader's, a walk's, the background's, and jobs that have just been made or are
+    running.
+    """
     refresh.type("daily", strategy="scheduled", cron="0 0 * * *", zone="UTC")
     viewer, gone = refresh.open("ann"), refresh.open()
     refresh.subscribe(viewer, "SEEN", user="ann")

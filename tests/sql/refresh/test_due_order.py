@@ -98,7 +98,10 @@ def test_keys_that_everybody_left_are_parked_and_hold_nobody_up(refresh: Refresh
 
 
 def test_the_background_takes_no_place_from_viewers(refresh: RefreshSession) -> None:
-    """R19, contract 8: two thousand keys of a scheduled type, watched and due for longer, fill no page of the others; prefetched ones neither."""
+    """R19, contract 8: keys of a scheduled type fill no page of the others.
+
+    There are two thousand, watched and due for longer. Prefetched keys fill none either.
+    """
     refresh.rows("UPDATE livewell.data_type SET strategy = 'scheduled', cron = '0 6 * * *', zone = 'UTC'")
     refresh.type("news", prefetch=True)
     recount(refresh)

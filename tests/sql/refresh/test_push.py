@@ -138,7 +138,10 @@ def test_a_fresh_value_turns_when_its_time_to_live_ends(refresh: RefreshSession)
 
 
 def test_a_read_says_until_when_its_verdict_holds(refresh: RefreshSession) -> None:
-    """read_key: the instant on the database's clock, and how far away that is, for clients whose clocks are wrong (R22)."""
+    """read_key gives the instant on the database's clock, and how far away that is.
+
+    The distance is for clients whose clocks are wrong (R22).
+    """
     refresh.freeze()
     at = refresh.now()
     refresh.keep(fetched_at=at, checked_at=at, source_at=at)

@@ -70,7 +70,10 @@ def test_what_is_stored_is_of_no_use_as_an_id(refresh: RefreshSession) -> None:
 
 
 def test_a_session_is_of_the_public_key_that_made_it(refresh: RefreshSession) -> None:
-    """L12: another one that knows its id is told what everybody is told of an id that does not exist. In 0.5.0 an attacker did all of this."""
+    """L12: another public key that knows its id gets the answer for an id that does not exist.
+
+    In 0.5.0 an attacker did all of this.
+    """
     _, session = open_as(refresh, ANN)
 
     assert calls(refresh, session, BEN) == calls(refresh, new_session_id(), BEN) == UNKNOWN
@@ -185,7 +188,10 @@ def test_operators_and_readers_count_viewers_and_do_not_see_them(refresh: Refres
 
 
 def test_counting_from_outside_opens_nobodys_session(refresh: RefreshSession) -> None:
-    """Who switches livewell.counts on is held to their own rows all the same, and a count leaves nothing switched on."""
+    """A caller who switches livewell.counts on is held to their own rows all the same.
+
+    And a count leaves nothing switched on.
+    """
     _, anns = open_as(refresh, "ann")
     refresh.subscribe(anns, "AAPL", user="ann")
     with refresh.connection.transaction():

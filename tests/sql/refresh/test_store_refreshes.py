@@ -295,7 +295,10 @@ def test_a_refused_batch_call_comes_back_as_single_calls(store: StoreSession) ->
 
 
 def test_bytes_are_booked_once_with_the_value(store: StoreSession) -> None:
-    """Contract 6a: what the wire measured is what the budget is charged, in the same transaction, also when the job is no longer ours."""
+    """Contract 6a: the budget is charged the bytes that the wire measured.
+
+    That happens in the same transaction, also when the job is no longer ours.
+    """
     store.rows("DELETE FROM livewell.limiter")
     store.upstream(budget_units=1_000_000, budget_unit="bytes", budget_seconds=3600)
     claim = store.claimed()

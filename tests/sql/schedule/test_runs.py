@@ -1,4 +1,8 @@
-"""Runs in SQL (S1–S4, R21): begun once per slot under a lease, kept by renewing, ended by fence, crashed when the lease is over, skipped with the reason."""
+"""Runs in SQL (S1–S4, R21).
+
+A run is begun once per slot under a lease, kept by renewing, ended by fence, crashed when the lease
+is over, and skipped with the reason.
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,10 @@ def test_an_error_object_with_status_200_is_judged_by_its_words(_status: int, me
 
 
 def test_story_1_a_bandwidth_wall_is_never_taken_for_a_rate_limit() -> None:
-    """The ten-hour retry: a bandwidth 429 treated as a rate limit was retried every few seconds, and nothing fetched."""
+    """The ten-hour retry: a bandwidth 429 was treated as a rate limit.
+
+    It was retried every few seconds, and nothing fetched.
+    """
     assert kind(429, body(BANDWIDTH)) == "bandwidth"
     assert kind(429, body(RATE)) == "rate"
     assert classify("fmp", 429, {"retry-after": "5"}, body(BANDWIDTH)) == Wall("bandwidth", 5.0)

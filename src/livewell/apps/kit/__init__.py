@@ -1,6 +1,6 @@
 """What demos share.
 
-Apps stand beside each other and import nothing of each other; what two of them need is here.
+Apps import nothing of each other; a part that two of them need is here.
 
 processes   `livewell` commands as processes of the demo's own: gone when it is, started again when they die
 postgres    an empty database of the demo's own, and the embedded server kept running

@@ -1,13 +1,14 @@
-"""`livewell` commands as processes of a demo's own: started as anyone would start them, and gone
-when the demo is.
+"""`livewell` commands as processes of a demo's own.
+
+They are started as anyone would start them, and they are gone when the demo is.
 
     started ──terminate──▶ stopping ──▶ ended          killed: SIGKILL, by number, which is what demos show
                               └──5 s──▶ killed
 
     kept: running ──ended by itself, or killed──▶ noticed within 0.1 s ──▶ started again ──▶ running
 
-They stand in sessions of their own, so Ctrl-C is for the demo; and on a leash: should the demo
-itself be killed, their standard input ends, and they stop.
+Each leads a session of its own, so Ctrl-C reaches the demo only. Each is also on a leash: if the
+demo itself is killed, their standard input ends, and they stop.
 """
 
 from __future__ import annotations

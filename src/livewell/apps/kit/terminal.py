@@ -1,5 +1,7 @@
-"""The words on a console: styled on a terminal; plain lines of a fixed width, without padding, in a
-file or a pipe.
+"""The words on a console.
+
+They are styled on a terminal. In a file or a pipe they are plain lines of a fixed width, without
+padding.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The tour: thousands of jobs, two workers, one of them killed half-way, and an honest count at the
-end.
+"""The tour: thousands of jobs, two workers, one of them killed half-way.
+
+At the end there is an honest count.
 
 tasks       the one task, and the file that counts runs from outside
 workers     the two worker processes, and their certain end

@@ -1,5 +1,6 @@
-"""The tour's one task. Its run is counted in a file, outside the database; its effect is committed
-together with its end.
+"""The tour's one task.
+
+Its run is counted in a file, outside the database; its effect is committed together with its end.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The honest count. What was not done when the tour ended counts as lost."""
+    """The honest count. A job that was not done when the tour ended counts as lost."""
 
     jobs: int
     done: int

@@ -61,11 +61,15 @@ def demo(
 ) -> None:
     """See it work: a market kept fresh, or a tour of the queue.
 
-    market: hundreds of simulated viewers look at simulated prices; a worker keeps what they look at fresh within the limits of the upstream, and a server pushes it to whoever watches. Open the link it prints in a browser. Kill what you like: it comes back. It has a database
-    of its own (.livewell-demo, or one on the server of DATABASE_URL), and leaves nothing running. With --for it ends by comparing everything that was ever stored with the upstream's own log; exit 1
-    if anything was wrong.
+    market: hundreds of simulated viewers look at simulated prices; a worker keeps what they look at
+    fresh within the limits of the upstream, and a server pushes it to whoever watches. Open the
+    link it prints in a browser. Kill what you like: it comes back. It has a database of its own
+    (.livewell-demo, or one on the server of DATABASE_URL), and leaves nothing running. With --for
+    it ends by comparing everything that was ever stored with the upstream's own log; exit 1 if
+    anything was wrong.
 
-    tour: works thousands of jobs with two worker processes, kills one of them half-way, and counts. Exit 1 if a job was lost or an effect doubled.
+    tour: works thousands of jobs with two worker processes, kills one of them half-way, and counts.
+    Exit 1 if a job was lost or an effect doubled.
     """
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
     from livewell.telemetry import logs  # noqa: PLC0415 - heavy

@@ -36,7 +36,8 @@ _ROWS_MAX = 10
 def get(ctx: click.Context, *, name: str, key: str, max_age: str | None, wait: str, as_json: bool) -> None:
     """Read one key; not fresh enough, wait for its refresh (by whatever worker runs).
 
-    Exits with 1 when there is no value, when it is stale or failing, and when it cannot be refreshed now (budget used up, breaker open, upstream silent …); it says until when.
+    Exits with 1 when there is no value, when it is stale or failing, and when it cannot be
+    refreshed now (budget used up, breaker open, upstream silent …); it says until when.
     """
 
     from livewell.refresh.registry.admin import TypeAdmin  # noqa: PLC0415 - heavy

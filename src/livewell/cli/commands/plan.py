@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def plan(ctx: click.Context, *, as_json: bool) -> None:
     """Say what freshness is possible with who watches now.
 
-    From subscriptions, times to live, measured sizes and limits: calls and bytes needed, the share of watched keys that can be fresh, the day the budget ends, what to slow down. Exits with 1 when
+    From subscriptions, times to live, measured sizes and limits: calls and bytes needed, the share
+    of watched keys that can be fresh, the day the budget ends, what to slow down. Exits with 1 when
     not everything that is watched can be kept fresh, or the budget ends.
     """
     from livewell.refresh.plan.report import document, make_plan  # noqa: PLC0415 - heavy

@@ -46,7 +46,8 @@ PRINT_LINK = click.option(
 def serve(*, http_host: str | None, http_port: int | None, print_link: bool, leash: bool, as_json: bool) -> None:
     """Serve the HTTP API and its streams.
 
-    The schema must be up to date: livewell migrate. On the embedded Postgres it prints a link that logs a browser in, once, if standard output is a terminal.
+    The schema must be up to date: livewell migrate. On the embedded Postgres it prints a link that
+    logs a browser in, once, if standard output is a terminal.
     """
     import asyncio  # noqa: PLC0415 - heavy
 
@@ -150,7 +151,10 @@ async def login_link(settings: Settings, base: str, *, print_link: bool) -> str 
 
 
 def say_where(base: str, link: str | None, *, as_json: bool) -> None:
-    """The address, and the link as it is: what else is printed has its secrets hidden, and this one is for the reader."""
+    """Print the address, and the login link with its secret.
+
+    Everything else that is printed has its secrets hidden; this link is meant for the reader.
+    """
     if as_json:
         print_json({"address": base}, as_is={"login": link})
     else:

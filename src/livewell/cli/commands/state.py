@@ -28,7 +28,8 @@ _VERDICTS = ("fresh", "unverifiable", "stale", "lagging", "missing", "failing")
 def state(*, as_json: bool) -> None:
     """Show the whole system on one screen: what is fresh, what waits, who works, what limits.
 
-    Figures are exact where that is cheap and estimated from a sample, at most ten seconds old, where it is not; each part says which.
+    Figures are exact where that is cheap and estimated from a sample, at most ten seconds old,
+    where it is not; each part says which.
     """
     from livewell.operations.state import read_state  # noqa: PLC0415 - heavy
 

@@ -82,8 +82,8 @@ def show(*, name: str, as_json: bool) -> None:
 def apply(ctx: click.Context, *, files: tuple[Path, ...], shipped: str | None, as_json: bool) -> None:
     """Put files into the registry, as the owner: upstreams first, then types.
 
-    A folder means the .toml files in it. All are read before the first is applied. A table is only ever added to; for anything else the SQL is
-    printed, and nothing is done.
+    A folder means the .toml files in it. All are read before the first is applied. A table is only
+    ever added to; for anything else the SQL is printed, and nothing is done.
     """
     from livewell.refresh.definition.credentials import own_variables  # noqa: PLC0415 - heavy
     from livewell.refresh.definition.document import read_file  # noqa: PLC0415 - heavy

@@ -38,7 +38,8 @@ def up(
 ) -> None:
     """Run everything in one process: database, schema, worker, HTTP server.
 
-    APP is module:attribute, for example shop.jobs:app (or LIVEWELL_APP, or app in livewell.toml); without one only refreshes are done.
+    APP is module:attribute, for example shop.jobs:app (or LIVEWELL_APP, or app in livewell.toml);
+    without one only refreshes are done.
     """
     from livewell.cli.target import chosen_target, load_app  # noqa: PLC0415 - heavy
     from livewell.db import migrate  # noqa: PLC0415 - heavy

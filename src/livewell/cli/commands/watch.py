@@ -67,7 +67,11 @@ async def _print(app: Livewell, name: str, keys: tuple[str, ...], changes: int |
 
 
 async def _show(app: Livewell, name: str, keys: tuple[str, ...], changes: int | None) -> None:
-    """Ages go on by themselves, and verdicts turn: the table is made anew four times a second, in rich's own thread, from readings that are only ever replaced."""
+    """Show a table of the keys, drawn anew four times a second.
+
+    Ages grow and verdicts turn without any event. rich draws in a thread of its own: it sees only
+    readings that are replaced, never changed.
+    """
     from rich.console import Group  # noqa: PLC0415 - heavy
     from rich.live import Live  # noqa: PLC0415 - heavy
     from rich.text import Text  # noqa: PLC0415 - heavy

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 def why(ctx: click.Context, *, name: str, key: str, as_json: bool) -> None:
     """Say why a key is fresh, or what stands in the way of its refresh.
 
-    Nothing is asked for by asking. Exits with 1 when there is no such type, or it can have no such key. Of a job: livewell jobs why ID.
+    Nothing is asked for by asking. Exits with 1 when there is no such type, or it can have no such
+    key. Of a job: livewell jobs why ID.
     """
     from livewell.refresh.why import NOTHING, why_key  # noqa: PLC0415 - heavy
 

@@ -75,9 +75,11 @@ def worker(
 ) -> None:
     """Run an app's tasks until stopped, and refresh what is watched.
 
-    APP is module:attribute, for example shop.jobs:app (or LIVEWELL_APP, or app in livewell.toml); without one only refreshes are done. The schema must be up to date: livewell migrate.
+    APP is module:attribute, for example shop.jobs:app (or LIVEWELL_APP, or app in livewell.toml);
+    without one only refreshes are done. The schema must be up to date: livewell migrate.
 
-    SIGTERM or Ctrl-C: claims nothing more and lets running jobs finish (LIVEWELL_GRACE_SECONDS). Once more: hands them back at once. A third time: ends on the spot.
+    SIGTERM or Ctrl-C: claims nothing more and lets running jobs finish (LIVEWELL_GRACE_SECONDS).
+    Once more: hands them back at once. A third time: ends on the spot.
     """
     from livewell.cli.target import chosen_target, load_app  # noqa: PLC0415 - heavy
     from livewell.settings import Settings  # noqa: PLC0415 - heavy
@@ -166,7 +168,11 @@ async def work(
 
 
 def settle_memory() -> None:
-    """What exists by now stays to the end of the process: the garbage collector need not look at it again. In a drain of 20,000 jobs it did so once, for 39 ms, and everything waited."""
+    """Tell the garbage collector that all objects that exist now stay to the end of the process.
+
+    It need not look at them again. In a drain of 20,000 jobs it did so once, for 39 ms, and
+    everything waited.
+    """
     gc.collect()
     gc.freeze()
     # Jobs come and go by the thousand: looking among them every 700 objects took about a µs of

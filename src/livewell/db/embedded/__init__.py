@@ -7,8 +7,8 @@
                             (backends still live: wait, never delete postmaster.pid)
 
 The server belongs to the data folder, not to the process that started it: it outlives that process,
-and whoever calls start() next attaches to it. Every change of state happens under one file lock in
-the data folder. Linux and macOS.
+and the next process that calls start() attaches to it. Every change of state happens under one file
+lock in the data folder. Linux and macOS.
 
     folder.py      what lies where in the data folder, and the lock
     placement.py   where that folder may be, and who may enter it

@@ -37,7 +37,8 @@ _VERSION_SECONDS_MAX = 10.0
 class Binaries:
     """One set of programs.
 
-    `package` is the folder to copy for who cannot read it, None where a copy would not run.
+    `package` is the folder to copy for an account that cannot read it, None where a copy would not
+    run.
     """
 
     bin_dir: Path

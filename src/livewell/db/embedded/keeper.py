@@ -4,8 +4,8 @@
       │                                                    └──does not start──▶ tried again, after pauses that grow
       └──stopped in order (livewell db stop): left alone, said once; somebody wanted that
 
-Any number of commands may keep the same server: start() holds the folder's lock, and whoever comes
-second finds it running.
+Any number of commands may keep the same server: start() holds the folder's lock, and the second
+command finds the server running.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def _log_trouble(error: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Who is told what happens; the log, if nobody else is named."""
+    """Functions that are called when the server is gone, is back, or does not start.
+
+    Without them the log is told.
+    """
 
     gone: Callable[[], None] = _log_gone
     back: Callable[[EmbeddedServer, float], None] = _log_back  # after so many seconds

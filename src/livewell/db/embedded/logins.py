@@ -1,12 +1,12 @@
 """Logins of the server's roles on the embedded cluster.
 
-Each with a random password, kept in the data folder (0600).
+Each has a random password, kept in the data folder (0600).
 
     no file, or a role that cannot log in ──▶ new passwords, in the cluster, then in the file ──▶ addresses
     otherwise ────────────────────────────────────────────────────────────────────────────────▶ addresses
 
-The schema must be there: the roles come with it. From here on others than the superuser can log in,
-so PUBLIC loses what they do not need.
+The schema must be there: the roles come with it. From here on not only the superuser can log in, so
+PUBLIC loses the rights that no login needs.
 """
 
 import json

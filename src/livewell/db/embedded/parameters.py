@@ -2,9 +2,9 @@
 
     defaults ◀─overridden by─ remembered (parameters.json) ◀─overridden by─ asked for now ◀─overridden by─ ALTER SYSTEM
 
-They are written to livewell.conf, which the cluster's postgresql.conf includes, so ALTER SYSTEM
-still works and a server started by hand has them too. What was asked for is remembered only once a
-server has started with it: a wrong value must not spoil later starts.
+They are written to livewell.conf, which the cluster's postgresql.conf includes. So ALTER SYSTEM
+still works, and a server started by hand has them too. A setting that was asked for is remembered
+only once a server has started with it: a wrong value must not spoil later starts.
 """
 
 import json

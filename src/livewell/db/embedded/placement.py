@@ -4,9 +4,9 @@
     not empty and without a lock file, or another user's ──▶ refused, untouched
 
 As an ordinary user the folder is ours and 0700. As root it belongs to root, its group is the
-account's and its mode 0710: the account passes through to what it owns and cannot plant links where
-root writes; other users cannot enter. No mode outside the folder is changed: where the account
-cannot get to it, the error says which folder is shut.
+account's and its mode 0710. The account can pass through to the folders that it owns, but cannot
+plant links where root writes; other users cannot enter. No mode outside the folder is changed: if
+the account cannot get to it, the error says which folder is shut.
 """
 
 import hashlib

@@ -5,10 +5,11 @@
     its process is gone, a zombie or a stranger; shared memory in use ─▶ ORPHANED   (old backends: wait for them)
     the same, shared memory not in use ────────────────────────────────▶ DEAD       (safe to start again)
 
-A process id alone proves nothing: after kill -9 it may be a zombie for as long as its parent does not look (kill(pid,
-0) still succeeds, and Postgres itself then refuses to start), and after a reboot it may be anybody's. The number of
-processes attached to the System V segment named in postmaster.pid is what Postgres itself goes by; Linux shows it in
-/proc/sysvipc/shm to everyone. Elsewhere it is unknown, and postmaster.pid is left to Postgres and to a person.
+A process id alone proves nothing. After kill -9 it may be a zombie for as long as its parent does
+not look: kill(pid, 0) still succeeds, and Postgres itself then refuses to start. After a reboot it
+may be anybody's. Postgres itself goes by the number of processes attached to the System V segment
+named in postmaster.pid; Linux shows it in /proc/sysvipc/shm to everyone. Elsewhere it is unknown,
+and postmaster.pid is left to Postgres and to a person.
 """
 
 import os

@@ -1,10 +1,8 @@
-"""What every login of the embedded cluster may do.
+"""What every login of the embedded cluster may do: less than PUBLIC may by default (L11).
 
-Less than Postgres gives to PUBLIC by default (L11).
-
-Temporary tables and large objects are ways to fill the disk that no role of ours needs. The cluster
-and its database are ours alone, so they are taken from PUBLIC here; on a server of somebody else
-nothing is touched, and docs/reference/roles.md has the statements.
+Temporary tables and large objects are ways to fill the disk, and no role of ours needs them. The
+cluster and its database are ours alone, so PUBLIC loses these rights here. On a server of somebody
+else nothing is touched; docs/reference/roles.md has the statements.
 """
 
 from __future__ import annotations

@@ -39,10 +39,10 @@ def start(
 ) -> EmbeddedServer:
     """Start the server of this folder, or attach to it.
 
-    Making the folder and the cluster when there are none.
+    The folder and the cluster are made when there are none.
 
-    `parameters` are Postgres settings, remembered for later starts; a server that is already running gets them at its
-    next start.
+    `parameters` are Postgres settings, remembered for later starts; a server that is already
+    running gets them at its next start.
     """
     deadline = time.monotonic() + wait_seconds
     asked = settings.check(parameters)
@@ -64,7 +64,8 @@ def start(
 def stop(data_dir: Path, *, mode: Literal["fast", "immediate"] = "fast") -> bool:
     """Stop the server of this folder: True when it was running, and is not any more.
 
-    `fast` ends the sessions and writes a checkpoint; `immediate` is a crash on purpose, repaired at the next start.
+    `fast` ends the sessions and writes a checkpoint; `immediate` is a crash on purpose, repaired at
+    the next start.
     """
     folder = open_folder(data_dir)
     if folder is None:

@@ -8,7 +8,7 @@
                                               └──▶ commit
 
 No transaction is open during a pause. A statement of ours waits at most 100 ms for a lock, so
-whoever queues behind it waits no longer than that (T10). The lock is a transaction's, never a
+statements that queue behind it wait no longer than that (T10). The lock is a transaction's, never a
 session's, so this works through PgBouncer too (T7).
 """
 
@@ -76,8 +76,9 @@ def migrate(
 ) -> MigrationReport:
     """Install or upgrade schema livewell; does nothing when it is current.
 
-    `roles="none"` leaves cluster-wide roles alone: everything belongs to the current user, and nothing is granted. `wait_seconds` bounds how long we try when
-    another migrator or an open transaction holds what we need.
+    `roles="none"` leaves cluster-wide roles alone: everything belongs to the current user, and
+    nothing is granted. `wait_seconds` bounds how long we try when another migrator or an open
+    transaction holds what we need.
     """
     bundle = bundle or Bundle.load()
     started = time.monotonic()

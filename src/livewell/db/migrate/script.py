@@ -1,4 +1,8 @@
-"""Turn a plan into SQL: the same for `migrate`, which runs it, and for `livewell migrate --print`, which hands it to a DBA."""
+"""Turn a plan into SQL.
+
+The SQL is the same for `migrate`, which runs it, and for `livewell migrate --print`, which hands it
+to a DBA.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -41,7 +41,10 @@ SELECT
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What the migrator wrote down when it last ran here, and which of our roles exist and may use the schema."""
+    """What the migrator wrote down when it last ran here.
+
+    And which of our roles exist and may use the schema.
+    """
 
     me: str
     owner: str | None = None

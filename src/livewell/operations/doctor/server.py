@@ -1,4 +1,8 @@
-"""The database itself: can it be reached, is it the primary, do clocks agree, can it be listened to, does the schema fit, does anything keep it from cleaning up."""
+"""Examine the database itself.
+
+Can it be reached, is it the primary, do clocks agree, can it be listened to, does the schema fit,
+does anything keep it from cleaning up?
+"""
 
 from __future__ import annotations
 

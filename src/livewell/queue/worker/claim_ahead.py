@@ -2,8 +2,10 @@
 
     resting ──results due, or hungry and room in the buffer──▶ calling ──answer──▶ resting
                                                                   │
-                                                                  └──no answer──▶ results kept and sent again (the fence makes that safe);
-                                                                                  the keeper reconciles what the claim may have taken
+                                                                  └──no answer──▶ results kept
+
+After no answer the results are sent again (the fence makes that safe), and the keeper reconciles
+what the claim may have taken.
 
 Hungry: a nudge came, the last claim was full, or the poll interval is over. How much is claimed
 ahead follows the pace: slots plus a tenth of a second's work. Slow jobs are thus not hoarded while
@@ -69,7 +71,7 @@ class _Answer:
 
 
 class ClaimAhead:
-    """The one that talks to the queue. Everything it knows is in Holding."""
+    """Talks to the queue. Everything it knows is in Holding."""
 
     def __init__(
         self,
@@ -370,7 +372,7 @@ class ClaimAhead:
     async def _rest(self) -> None:
         self._wake.clear()
         if time.monotonic() >= self._next_poll:
-            # Due, but there is no room: whoever makes some will wake us.
+            # Due, but there is no room: the code that makes room will wake us.
             self._hungry = True
             self._next_poll = time.monotonic() + self._settings.poll_seconds
         until = [self._next_poll] if self.claiming else [time.monotonic() + 1]

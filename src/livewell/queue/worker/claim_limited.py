@@ -6,15 +6,15 @@
 
 Nothing is claimed ahead: a permit is good for a second or so from before it was asked for, and a
 job that waited in a buffer would call too late. All limited queues of a worker share this one loop
-and its connection; whichever has been due longest is asked first.
+and its connection; the queue that has been due longest is asked first.
 
 A name that ends with a star (refresh.*) stands for every queue that begins so, also for those that
 are declared while the worker runs: a nudge for one makes it look at once, otherwise it is found
 within ten seconds. Such queues are claimed here, limited or not.
 
-What it could not call it does not claim: of a limiter's credentials it uses those it has, and a
-queue for which it has none is left to other workers (can_use). The log and the worker's row say
-which are missing.
+A worker does not claim jobs that it could not call. Of a limiter's credentials it uses those it
+has, and it leaves a queue for which it has none to other workers (can_use). The log and the
+worker's row say which are missing.
 """
 
 from __future__ import annotations
@@ -57,10 +57,7 @@ _STRANGERS_MAX = 1000  # names that fit a pattern and are no queues
 
 
 class LimitedRow(NamedTuple):
-    """One row of claim_limited: a job and its permit.
-
-    Or, without either, what there is to wait for.
-    """
+    """One row of claim_limited: a job and its permit, or what there is to wait for."""
 
     answer: str  # claimed, wait, buried
     claimed: Claimed

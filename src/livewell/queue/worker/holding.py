@@ -88,7 +88,11 @@ class Holding:
         return self.all.pop(fence, None)
 
     def snapshot(self) -> Snapshot:
-        """Newly started handlers (their deadlines are set by the heartbeat), all known fences, and the mark below which they are complete."""
+        """Gather what the heartbeat sends.
+
+        That is: handlers that started since the last heartbeat (it sets their deadlines), all known
+        fences, and the mark below which those fences are complete.
+        """
         fresh = [held for held in self.running.values() if not held.deadline_known]
         now = time.monotonic()
         return Snapshot(

@@ -5,11 +5,11 @@
                                    └──no answer: the loop       └──database away──▶ waiting (a late renewal is valid while the row exists)
                                       hangs, so no renewal
 
-Its own thread and its own connection: neither a full pool nor a busy loop delays it. But it renews
-only what the event loop has just described, so a worker whose loop hangs loses its lease although
-this thread is well. Every fifth renewal, and after a claim without an answer, it also says which
-fences we know; the rest is handed back. What upstreams said while the database was away is told
-before the lease is renewed (limits/walls.py).
+The keeper has its own thread and its own connection: neither a full pool nor a busy loop delays it.
+But it renews only what the event loop has just described, so a worker whose loop hangs loses its
+lease although this thread is well. Every fifth renewal, and after a claim without an answer, it
+also says which fences we know; the database hands the other jobs back. It reports what upstreams
+said while the database was away before it renews the lease (limits/walls.py).
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 
 When somebody holds an old snapshot, the index entries of finished jobs cannot be removed, and each
 claim walks over all of them first. A mark is the place of the last job claimed, per queue and lane.
-What becomes ready before a mark (an urgent job, a late commit) is found by the next look from the
-beginning: a bounded delay, in a bad time only. docs/adr/0004-scan-mark.md has the figures.
+A job that becomes ready before a mark (an urgent job, a late commit) is found by the next look from
+the beginning: a bounded delay, in a bad time only. docs/adr/0004-scan-mark.md has the figures.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How fast this worker works: how many jobs it will have run within a moment from now.
 
-Two measures, and the lower one counts. Jobs ended a second falls short of nothing but is fooled by
-a burst: twenty jobs of a minute each that end together look like thousands a second. Slots over the
-mean length of a job knows better, but thinks that handlers which keep the one processor busy run
-side by side.
+There are two measures, and the lower one counts. Jobs ended per second is never too low, but a
+burst fools it: twenty jobs of a minute each that end together look like thousands a second. Slots
+divided by the mean length of a job is not fooled by a burst, but assumes that handlers which keep
+the one processor busy run side by side.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The slots: a fixed set of tasks that pull jobs from the buffer and run their handlers.
 
-And as many places for calls of limited queues, which start the moment they are claimed.
+There are as many places for calls of limited queues, which start the moment they are claimed.
 
     idle ──job in buffer──▶ running ──ends──▶ result handed to the exchange ──▶ idle
                                └── stopped from outside (timeout, cancel, fenced, shutdown): CancelledError with a reason
 
-A fixed set, not a task per job: 72-99k against 52-72k jobs a second. Timeouts are watched by one
-sweep instead of a timer per job. Sync handlers run in threads; a thread that outlives its job's
-timeout cannot be killed, so it is abandoned and counted, and too many of them end the worker.
+A fixed set runs 72-99k jobs a second, a task per job 52-72k. One sweep watches all timeouts,
+instead of a timer per job. Sync handlers run in threads. A thread that outlives its job's timeout
+cannot be killed, so it is abandoned and counted, and too many of them end the worker.
 """
 
 from __future__ import annotations

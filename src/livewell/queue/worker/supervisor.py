@@ -38,7 +38,7 @@ _STOPPED = (0, -signal.SIGTERM)  # the latter: it was still importing, and held 
 class Restart:
     """Seconds before a dead child is replaced: base · 2ⁿ up to the cap, ± 20 %.
 
-    N starts again after a calm run.
+    n starts again after a calm run.
     """
 
     base_seconds: float = 0.5
@@ -83,7 +83,10 @@ class Supervisor:
             _send(child, signal.SIGKILL if self._stops >= 3 else signal.SIGTERM)
 
     async def run(self) -> int:
-        """Run until stopped; 0 when every child ended well, 1 when one had to be killed or failed, 2 when misconfigured."""
+        """Run until stopped, and return the exit code.
+
+        0: every child ended well. 1: one had to be killed, or failed. 2: misconfigured.
+        """
         log.info("supervisor started", processes=self._processes)
         try:
             async with asyncio.TaskGroup() as places:

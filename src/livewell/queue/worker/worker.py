@@ -4,8 +4,8 @@
                   ▲             │                  └── second stop: handlers are ended at once
                   └──buried─────┘   our row is gone: somebody else owns our jobs. Drop everything, register as a new incarnation.
 
-An outage of any length only delays: every part waits and tries again. Nothing here is trusted to
-survive; what must survive is in the database.
+An outage of any length only delays: every part waits and tries again. Everything that must survive
+is in the database; nothing here is trusted to survive.
 """
 
 from __future__ import annotations
@@ -150,7 +150,11 @@ class Worker:
 
     @property
     def must_exit_hard(self) -> bool:
-        """After run(): some handler ignores being stopped (its job is handed back), or memory ran out and an orderly end may wait for ever for what died."""
+        """True after run() if only a hard exit ends the process.
+
+        Either a handler ignores being stopped (its job is handed back), or memory ran out: an
+        orderly end might then wait for ever for a part that died.
+        """
         return (
             self._slots.stuck > 0
             or bool(self._slots.deaf)
@@ -412,7 +416,10 @@ async def _wait_for(duty: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _cancel(duties: list[asyncio.Task[None]]) -> None:
-    """End them, asking again: Python 3.11's wait_for (in psycopg) swallows a cancellation that comes as its future completes."""
+    """Cancel the duties, and ask again until they end.
+
+    Python 3.11's wait_for (in psycopg) swallows a cancellation that comes as its future completes.
+    """
     left = set(duties)
     for _ in range(_CANCEL_TRIES):
         for duty in left:

@@ -1,4 +1,4 @@
-"""Which environment variables an upstream's credentials may be, and what those hold.
+"""Which environment variables may be an upstream's credentials, and what they hold.
 
 A credential is sent to its upstream. So a file, or a row that an older release has applied, may not
 name a variable that holds a secret of ours or belongs to this machine: its value would leave (L7).
@@ -69,7 +69,7 @@ def secrets_for(upstream: UpstreamDefinition) -> Secrets:
 
 
 class Credentials:
-    """The environment, as far as upstreams may have it."""
+    """The part of the environment that upstreams may use."""
 
     def __init__(self, settings: Settings) -> None:
         self._own = own_variables(settings)

@@ -2,8 +2,8 @@
 
 Both give the same document, with numbers exact.
 
-Bounded before anything is parsed, and again after: a document that passed has no NUL, no half
-surrogate, and at most a few levels, so it can be stored as jsonb.
+Its size is bounded before anything is parsed, and checked again after. A document that passed has
+no NUL, no half surrogate, and at most a few levels, so it can be stored as jsonb.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-r"""Which keys a type has: a small regular language without groups, alternatives, anchors or unbounded repeats.
+r"""Which keys a type has: a small regular language.
+
+It has no groups, alternatives, anchors or unbounded repeats.
 
     [A-Z0-9.^=-]{1,20}     a class with a count          literals:  A-Z a-z 0-9 _ - : / , @ = ~ # % & ! and \ before . ^ $ + * ? ( ) | [ ] { }
     US[0-9]{10}            literals and classes          classes:   the same characters and . ^ + $ *, ranges within A-Z, a-z, 0-9; no negation
     [A-Z]{3}/[A-Z]{3}      ? is {0,1}                    counts:    {n}, {n,m}
 
-A pattern means the same to Postgres (livewell.key_fits), where strangers' keys are checked before anything else. Here it is matched by walking all places at once, so the
-time is the length of the key times the length of the pattern, whatever the pattern.
+A pattern means the same to Postgres (livewell.key_fits), where strangers' keys are checked before
+anything else. Here it is matched by walking all places at once, so the time is the length of the
+key times the length of the pattern, whatever the pattern.
 """
 
 from __future__ import annotations

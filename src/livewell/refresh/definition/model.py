@@ -1,6 +1,6 @@
-"""What there is to fetch, as plain values.
+"""What there is to fetch, as plain values: an upstream and a type.
 
-An upstream and a type, checked when they were read (upstream_file.py, type_file.py).
+They are checked when they are read (upstream_file.py, type_file.py).
 
 The type is the one source of its table, of the schema that answers are checked against, and of the
 statement that stores them (contract 22): `columns` below is all that any of the three knows about a
@@ -96,7 +96,7 @@ class Column:
 class Call:
     """A path and a query with {key} or {keys} in them.
 
-    A parameter with {from} is left out where everything is asked for.
+    A parameter with {from} is left out when the whole history is asked for.
     """
 
     path: str
@@ -155,7 +155,8 @@ class Sample:
 class TypeDefinition:
     """A kind of data. There is no default time to live: the file states it (contract 13).
 
-    Compared by identity: what is prepared from it is kept by it.
+    Definitions are compared by identity: objects that are prepared from a definition are cached
+    under it.
     """
 
     name: str

@@ -1,9 +1,9 @@
 """Where the rows stand in an answer: JMESPath, without the parts that can make much out of little.
 
-What is left (fields, indexes, slices, projections, filters, values, to_array) gives at most what it
-was given, so the time is the size of the answer times the length of the expression. A multi-select
-can double its input ([@,@][].[@,@][] … has 2ⁿ elements) and is not needed, because columns choose
-the fields.
+The allowed parts (fields, indexes, slices, projections, filters, values, to_array) give at most
+what they were given, so the time is the size of the answer times the length of the expression. A
+multi-select can double its input ([@,@][].[@,@][] … has 2ⁿ elements) and is not needed, because
+columns choose the fields.
 """
 
 from __future__ import annotations

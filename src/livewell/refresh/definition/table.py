@@ -1,7 +1,7 @@
 """Read a table of a definition.
 
-Every value is taken out with its type and bounds checked, and what is left over at the end is a
-name nobody knows.
+Every value is taken out with its type and bounds checked. A name that is left over at the end is
+unknown.
 
 Values come from TOML or from JSON, so a number may be an int or a Decimal, and a date a date or a
 text. Errors begin with where they are: `quote.toml: column "price": …`.

@@ -1,4 +1,7 @@
-"""Read a type: the [type], [fetch], [answer], [columns] and [sample] tables of a file, or the same as JSON from a registry row."""
+"""Read a type from a file, or from the same content as JSON in a registry row.
+
+Its tables are [type], [fetch], [answer], [columns] and [sample].
+"""
 
 from __future__ import annotations
 

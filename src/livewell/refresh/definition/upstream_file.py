@@ -105,7 +105,7 @@ def _inward(host: str) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         last = host.rstrip(".").rpartition(".")[2].lower()
-        # 2130706433, 0x7f.1 and 127.1 are addresses too, to whoever resolves them.
+        # 2130706433, 0x7f.1 and 127.1 are addresses too, for a resolver.
         odd_number = last.isdigit() or re.fullmatch(r"0x[0-9a-f]*", last) is not None
         return odd_number or last in ("localhost", "local", "internal", "localdomain")
     return not address.is_global or address.is_multicast

@@ -1,1 +1,1 @@
-"""What is watched and stale becomes jobs, as far as the limits allow."""
+"""Watched keys that are stale become jobs, as far as the limits allow."""

@@ -1,4 +1,4 @@
-"""The due check: what is stale and watched becomes jobs.
+"""The due check: watched keys that are stale become jobs.
 
 Every worker with refresh queues runs one; a singleton lets one of them work.
 
@@ -205,7 +205,7 @@ class DueCheck:
     async def _leave(self) -> None:
         try:
             if await self.singleton.release():
-                self._nudger.nudge(DUE)  # whoever waits for it may begin
+                self._nudger.nudge(DUE)  # a worker that waits for it may begin
         except DatabaseError as error:
             log.warning("the singleton was not released; it ends by itself", error=str(error))
         finally:

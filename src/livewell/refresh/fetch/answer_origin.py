@@ -7,8 +7,8 @@ HTTP/1.1 does not say, so an answer on a shared connection has to prove it (ADR 
        └──anything else──▶ Unproven for all keys; the connection carries nothing more
 
 A connection carries questions of one family only, and no key twice. So an answer that repeats a key
-that was asked can be nobody else's. A rate wall is believed in any case: it only makes us slower,
-and not for ever.
+that was asked cannot be the answer to another question. A rate wall is believed in any case: it
+only makes us slower, and not for ever.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Which batch endpoints to leave alone for a while.
 
-Those that were refused several times in a row, whatever keys they were asked for.
+An endpoint is left alone when it was refused several times in a row, whatever keys it was asked
+for.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Endpoint = tuple[str, int]  # a type and its version
 
 
 class BatchEndpoints:
-    """What this process has seen of them."""
+    """What this process has seen of batch endpoints."""
 
     def __init__(self) -> None:
         self._refused: defaultdict[Endpoint, int] = defaultdict(int)

@@ -1,6 +1,6 @@
-"""Ask "has it changed since?".
+"""Ask the upstream "has it changed since?". Pure.
 
-The headers of a conditional request, and what an answer gives for the next one. Pure.
+Here are the headers of a conditional request, and what an answer gives for the next one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ask the upstream for the keys of one call.
 
-What came back is a body to validate, or already a result. Never touches the database.
+The outcome is a body to validate, or already a result. The database is never touched here.
 
     request ──▶ answer ──200──▶ the body
        │          ├──304──▶ Same                              what we have is still right
@@ -9,7 +9,7 @@ What came back is a body to validate, or already a result. Never touches the dat
        │          └──other status──▶ Failure(status)
        └──no whole answer──▶ Failure(deadline, connection, …)
 
-What was received is counted in every case. Whether the answer belongs to the question is for
+Received bytes are counted in every case. Whether the answer belongs to the question is decided in
 answer_origin.py.
 """
 

@@ -1,6 +1,6 @@
 """Pass on what upstreams say about their limits.
 
-To the limiter, and to the walls this process keeps until the database knows them.
+It goes to the limiter, and to the walls this process keeps until the database knows them.
 
 answer ──x-ratelimit-*──▶ limiter, once a second
    ├──rate wall──▶ limiter, at once: silence for as long as the upstream says, or longer with every wall in a row

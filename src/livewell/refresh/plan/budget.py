@@ -12,7 +12,7 @@ _DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class BudgetPlan:
-    """Of one upstream: what is there, what is used, and when it ends at this pace."""
+    """The budget of one upstream: what is there, what is used, and when it ends at this pace."""
 
     unit: str
     units: float

@@ -1,16 +1,18 @@
 """What freshness is possible: demand against limits, as arithmetic (X4).
 
-Pure: planner.py brings the numbers, docs/howto/plan.md explains them.
+Pure: facts.py brings the numbers, docs/howto/plan.md explains them.
 
     groups of keys ──cost of one refresh──▶ calls needed ──limit──▶ how long each key waits ──▶ share fresh, age, calls, bytes ──▶ when the budget ends, what to slow down
 
 A key with a time to live T is asked for, waits w beyond T, and is asked for again: its cycle is T +
-w. While calls suffice, w is the reaction of the due check. When they do not, first what is queued
-ahead of the worker fills up, and then the order of dispatch_due decides: the highest viewers ·
-(waited + 10 s) goes. In the long run every key goes when its score reaches the same height H, so w
-= H / viewers - 10 s where that is positive, and H is the height at which all cycles together use
-just the calls there are. Calls that carry many keys fill up before anybody waits. Lane 1
-(schedules, prefetch) has what lane 0 leaves of the rate less its reserve.
+w. While there are enough calls, w is the reaction of the due check. When there are not, the queue
+ahead of the worker fills up first. Then the order of dispatch_due decides: the highest viewers ·
+(waited + 10 s) goes.
+
+In the long run every key goes when its score reaches the same height H. So w = H / viewers - 10 s
+where that is positive, and H is the height at which all cycles together use just the calls there
+are. Calls that carry many keys fill up before anybody waits. Lane 1 (schedules, prefetch) has what
+lane 0 leaves of the rate less its reserve.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _VIEWERS_MIN = 0.01  # of a key that nobody watches: it goes after all others of
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Of some keys together."""
+    """How fresh some keys are together."""
 
     keys: int
     viewers: int

@@ -1,6 +1,6 @@
 """What a plan is computed from, as values.
 
-Demand in groups of like keys, costs by type, limits by upstream. From the document that
+Demand in groups of like keys, costs by type, limits by upstream. They come from the document that
 livewell.plan_state() gives.
 """
 

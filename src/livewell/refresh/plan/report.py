@@ -1,4 +1,8 @@
-"""The plan of one database: read what there is, compute, and say it, as a document for programs and in words for people (X4)."""
+"""The plan of one database (X4).
+
+It reads the state of the database, computes the plan, and reports it: as a document for programs,
+and in words for people.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Followers in this process hear what changed: one hub, one state per key, shared by all."""
+"""Tell the followers in this process what changed: one hub, one state per key, shared by all."""

@@ -1,6 +1,6 @@
-"""Whoever waits for changes: a stream, a watch, a waiting get.
+"""A follower waits for changes: it is a stream, a watch or a waiting get.
 
-Its own latest states, and nothing older.
+It holds its own latest states, and nothing older.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from livewell.shares import Client
 
 
 class Follower:
-    """Whoever waits for changes of some keys: the latest state of each, until it is taken.
+    """Waits for changes of some keys, and holds the latest state of each until it is taken.
 
-    Bounded by its keys.
+    Its size is bounded by its keys.
     """
 
     __slots__ = ("_latest", "awaited", "client", "has", "keys", "wake")
@@ -57,9 +57,9 @@ class Follower:
             part.clear()
 
     def pop(self) -> KeyState | None:
-        """What has waited longest, as it is by now; None when nothing waits.
+        """Take the state that has waited longest, as it is now; None when nothing waits.
 
-        For whoever is slower than the changes.
+        For a client that is slower than the changes.
         """
         if not self._latest:
             return None

@@ -4,24 +4,32 @@ It knows nothing of HTTP: streams, watches and waiting gets are all its follower
 
     not started ──somebody follows a key──▶ listening ──nudge, poll interval, a verdict's time, a new follower──▶ reading ──▶ followers told ──▶ listening
 
-A pass:  1. which keys changed since the cursor (names and versions only: cost grows with what changed, not with what is followed)
-         2. read those that somebody here follows, those whose verdict turns by time alone, and a slice of those that are new here; each once, however many follow it
-         3. tell the followers; each keeps the latest state per key, never a backlog
+A pass:
+
+1. Find the keys that changed since the cursor. Only names and versions are read: the cost grows
+   with what changed, not with what is followed.
+2. Read three kinds of keys, each once, however many follow it: changed keys that somebody here
+   follows, keys whose verdict turns by time alone, and a slice of those that are new here.
+3. Tell the followers. Each keeps the latest state per key, never a backlog.
 
 Nothing is missed:
-- a follower is registered before anything is read for it, and passes come one after the other, so what is told is never older than what was told before;
-- status_at is read before its commit, so a slow store becomes visible behind the cursor: at every poll interval the last store_seconds + 1 s are looked at again (nudges look back half a
-  second only: the many wake-ups of a busy database shall not read the same seconds again and again);
-- every push_compare_seconds (60) all followed keys are compared: the bound for a commit that came later than that, and for whatever else might be missed;
-- verdicts change by the mere passing of time: each state says when, and is read again then.
 
-Nothing is shown as fresh for longer than it is: a verdict whose time is over, and that the database
-has not judged anew within half a second, is turned here (R22). So an outage leaves nobody's value
-fresh, and a database that answers late is not waited for.
+- A follower is registered before anything is read for it, and passes come one after the other. So
+  what is told is never older than what was told before.
+- status_at is read before its commit, so a slow store becomes visible behind the cursor. At every
+  poll interval the last store_seconds + 1 s are looked at again. Nudges look back half a second
+  only: the many wake-ups of a busy database shall not read the same seconds again and again.
+- Every push_compare_seconds (60) all followed keys are compared. That is the bound for a commit
+  that came later than that, and for whatever else might be missed.
+- Verdicts change by the mere passing of time. Each state says when, and is read again then.
 
-From the first follower on it listens until it is closed (a reader that ended with its last follower
-would be deaf to one that comes while it ends); with nobody to tell it reads nothing. Nobody holds a
-connection while waiting.
+Nothing is shown as fresh for longer than it is. When the time of a verdict is over and the database
+has not judged anew within half a second, the hub turns it stale (R22). So an outage leaves nobody's
+value fresh, and a database that answers late is not waited for.
+
+From the first follower on the hub listens until it is closed: a reader that ended with its last
+follower would be deaf to one that comes while it ends. With nobody to tell it reads nothing. Nobody
+holds a connection while waiting.
 """
 
 from __future__ import annotations
@@ -270,9 +278,9 @@ class Hub:
     # -- one pass ---------------------------------------------------------------------------------
 
     async def _pass_watched(self, now: float) -> None:
-        """A pass.
+        """Make one pass, and turn overdue verdicts meanwhile.
 
-        While the database lets it wait, verdicts whose time is over are turned without it.
+        While the pass waits for the database, verdicts whose time is over are turned without it.
         """
         passing = asyncio.create_task(self._pass(now), name="hub-pass")
         try:

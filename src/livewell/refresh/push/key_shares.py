@@ -1,10 +1,10 @@
 """How many keys a client's streams and waiting reads may follow.
 
-A share of what the process may (H6, X10).
+It is a share of what the process may follow (H6, X10).
 
-Counted like streams, by client, each key once however many of its streams follow it. Whoever
-follows in this process without being a client (`app.watch`, `app.get`) has no share, only the bound
-of all.
+Keys are counted by client, as streams are. A key counts once, however many of the client's streams
+follow it. Followers in this process that are no client (`app.watch`, `app.get`) have no share, only
+the bound of all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Followed(Container[Pair], Sized, Protocol):
 
 
 class KeyShares:
-    """Of one hub."""
+    """The shares of all clients of one hub."""
 
     def __init__(self, keys_max: int, client_max: int) -> None:
         self._keys_max = keys_max

@@ -1,13 +1,13 @@
 """One state of a key as it is shown to everybody.
 
-Read once, serialised once, shared by all who follow it.
+It is read once, serialised once, and shared by all who follow the key.
 
-The value stays the text that Postgres gave: numbers are passed on digit by digit, and what nobody
-takes apart here is not taken apart.
+The value stays the text that Postgres gave. It is not parsed here, so numbers are passed on digit
+by digit.
 
 A state knows until when its verdict holds, counted from before the database was asked: an answer
-that was held up on its way is not the fresher for it. Whoever shows a state shows now(), so what
-was kept here through an outage is never shown as fresh.
+that was delayed on its way does not become fresher by that. Code that shows a state must show
+now(), so a state that was kept here through an outage is never shown as fresh.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ GRACE_SECONDS = 0.5
 
 
 class KeyState:
-    """Immutable but for its own serialisations, which are made when they are first asked for."""
+    """The state of one key: immutable, except for its serialisations.
+
+    Each serialisation is made when it is first asked for.
+    """
 
     __slots__ = (
         "_age_seconds",
@@ -55,7 +58,12 @@ class KeyState:
     )
 
     def __init__(self, place: Pair, row: Sequence[Any], *, asked_at: float, before: KeyState | None = None) -> None:
-        """From (verdict, source_at, fetched_at, checked_at, version, status_version, reason, error, value as text, turns_at, turns_seconds, age_seconds), asked for at asked_at; an unchanged value was not sent again."""
+        """Make a state from a row of the database, which was asked at asked_at.
+
+        The row is (verdict, source_at, fetched_at, checked_at, version, status_version, reason,
+        error, value as text, turns_at, turns_seconds, age_seconds). A value that has not changed
+        was not sent again: it is taken from `before`.
+        """
         self.place = place
         self.type, self.key = place
         (
@@ -98,7 +106,10 @@ class KeyState:
         return light
 
     def with_value(self, before: KeyState | None) -> KeyState:
-        """The same state with the value of an earlier one, where its own was let go and nothing else was stored since."""
+        """Return this state, with the value of an earlier one if its own was let go.
+
+        Only if no other value was stored since.
+        """
         if not self.has_value and before is not None and before.version == self.version:
             self.text, self.has_value = before.text, before.has_value
         return self
@@ -112,7 +123,10 @@ class KeyState:
         return None if self.stale_at is None else self.turns_seconds - (clock() - self._asked_at)
 
     def now(self) -> KeyState:
-        """What may be shown by now: stale, if the time of the verdict is over and the database has not said what it is instead."""
+        """Return the state that may be shown now.
+
+        It is stale if the time of the verdict is over and the database has not given a new verdict.
+        """
         left = self.left_seconds
         return self if left is None or left > -GRACE_SECONDS else self._copy("stale")
 

@@ -1,11 +1,12 @@
 """What the hub has told of each key that is followed here.
 
-The state for as long as somebody follows it, the value as long as all values fit into a bound.
+A state is kept for as long as somebody follows the key. A value is kept as long as all values fit
+into a bound.
 
     told ──▶ state and value kept ──others need the room, least recently told first──▶ state kept, value let go ──somebody new follows──▶ read again
 
-A value that was let go costs a read when the next client comes, and nothing else: what is compared
-are versions, which stay.
+A value that was let go costs a read when the next client comes, and nothing else: only versions are
+compared, and they stay.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class StateCache:
         while self.bytes > self._bytes_max:
             oldest = next(iter(self._sizes))
             self._let_go(oldest)
-            # Whoever was told and has not sent it yet has the state with its value still.
+            # A follower that was told and has not sent it yet still has the state with its value.
             self._states[oldest] = self._states[oldest].without_value()
 
     def drop(self, place: Pair) -> None:

@@ -4,10 +4,11 @@
                                        ├──more keys than the client's share──▶ the rest is capped, until there is room
                                        └──closed, swept──▶ ended
 
-A change that came through this process is heard at once (touch); one that came through another
-server by the nudge refresh.sessions; and in any case at the next poll interval, when subs_version
-of all sessions is compared in one query. The database says what is subscribed, never the message:
-two changes that overtake each other on the way cannot leave a session with the wrong keys.
+A change that came through this process is heard at once (touch). A change that came through another
+server is heard by the nudge refresh.sessions. Any change is heard at the next poll interval, when
+subs_version of all sessions is compared in one query. The database says what is subscribed, never
+the message: two changes that overtake each other on the way cannot leave a session with the wrong
+keys.
 """
 
 from __future__ import annotations
@@ -65,14 +66,17 @@ class StreamedSession:
         self.untold: dict[Pair, None] = {}  # of these, what the client does not know yet
 
     def cap(self, keys: Sequence[Pair]) -> None:
-        """These do not fit, and no others; whoever waits on the follower looks."""
+        """Cap these keys, which do not fit, and no others.
+
+        If the client does not know it yet, this wakes the task that waits on the follower.
+        """
         before, self.capped = self.capped, dict.fromkeys(keys)
         self.untold = {key: None for key in self.capped if key not in before or key in self.untold}
         if self.untold:
             self.follower.wake.set()
 
     def end(self) -> None:
-        """The session is gone; whoever waits on the follower looks."""
+        """Mark the session as gone, and wake the task that waits on the follower."""
         self.ended = True
         self.follower.wake.set()
 

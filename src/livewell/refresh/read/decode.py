@@ -1,7 +1,7 @@
 """From the database's JSON text to Python.
 
-A Decimal for every number of a numeric column, whatever its digits, and what JSON says for all
-others (R30).
+Every number of a numeric column becomes a Decimal, whatever its digits. All other values are what
+JSON says (R30).
 
     numeric → Decimal, trailing zeros kept     bigint, integer → int     double → float     jsonb → as json.loads gives it
 

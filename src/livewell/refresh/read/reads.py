@@ -1,7 +1,10 @@
 """The faces of the engine for Python: get one key, watch many.
 
-get:    value and verdict in one round trip; not fresh enough, it demands a refresh and waits for how that ends, without a connection
-watch:  subscribes as a viewer of its own, gives the current state of each key, then every change; heartbeats while it is followed
+get reads value and verdict in one round trip. If they are not fresh enough, it demands a refresh
+and waits for its end, without holding a connection.
+
+watch subscribes as a viewer of its own. It gives the current state of each key, then every change,
+and sends heartbeats while it is followed.
 """
 
 from __future__ import annotations
@@ -51,7 +54,10 @@ _SUBSCRIBE_KEYS_MAX = 1000
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A state as it may be shown by now, and what became of the demand for a better one (see livewell.read_through)."""
+    """A state as it may be shown now, and what became of the demand for a better one.
+
+    See livewell.read_through.
+    """
 
     shown: KeyState
     demand: str
@@ -70,7 +76,7 @@ class _Viewer:
 
 
 class Reads:
-    """For one open app."""
+    """get and watch of one open app."""
 
     def __init__(self, database: Database, nudger: Nudger, *, follow: Database | None = None) -> None:
         """follow: where changes are read, if that is another login."""

@@ -1,6 +1,6 @@
 """Put a definition into the registry.
 
-Check its sample, then row, table, limiter and queue in one transaction.
+Its sample is checked; then row, table, limiter and queue are written in one transaction.
 
     file ──read──▶ definition ──sample──▶ apply_type() ──additive──▶ created | changed | unchanged
                                               └──anything else──▶ ChangeRefused, with the SQL a person would have to run

@@ -1,4 +1,6 @@
-"""When exchanges are open: tables that come with the package, precomputed with exchange-calendars, so that nothing here needs pandas.
+"""When exchanges are open: tables that come with the package.
+
+They are precomputed with exchange-calendars, so nothing here needs pandas.
 
 A calendar ends in a certain year. After that the rule `session` falls back to plain age: it asks
 too often, never too seldom.

@@ -1,6 +1,7 @@
 """Which types of an upstream could be mistaken for each other.
 
-The yearly and the quarterly statement of a company repeat the same key and have the same fields.
+For example the yearly and the quarterly statement of a company: they repeat the same key and have
+the same fields.
 
 An answer of a type with a twin proves its key, but not its type. On a connection that has carried
 another question it proves nothing (ADR 0011).

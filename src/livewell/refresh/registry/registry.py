@@ -1,6 +1,6 @@
 """The registry as a process knows it.
 
-Definitions by name and version, read again when they have changed, without a restart.
+Definitions are kept by name and version, and read again when they have changed, without a restart.
 
     asked for a type ──known, looked at lately──▶ it
           └──else──▶ SELECT name, version ──the same──▶ it

@@ -1,9 +1,9 @@
 """What the database's clock says, without asking it each time.
 
-The last instant it told, and the local time that has passed since.
+It is the last instant that the database told, plus the local time that has passed since.
 
-Only to judge what is absurdly in the future; everything that is stored or compared is decided by
-the database itself.
+It serves only to judge what is absurdly in the future. Everything that is stored or compared is
+decided by the database itself.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ _REST_SECONDS_MAX = 0.02
 class Stored:
     """What became of one result.
 
-    Stored, unchanged, older, missing, type_changed, rejected (reason), fenced.
+    `answer` is stored, unchanged, older, missing, type_changed, rejected (with the reason) or
+    fenced.
     """
 
     answer: str
@@ -103,7 +104,7 @@ class Storer:
         await self._link.close()
 
     async def _flush(self) -> None:
-        await asyncio.sleep(0)  # whoever is ready in this turn of the loop comes along
+        await asyncio.sleep(0)  # results that are ready in this turn of the loop come along
         while self._waiting:
             groups = self._take()
             began = time.monotonic()

@@ -32,9 +32,9 @@ FROM livewell.subscribe(%s, %s, %s::text[], %s::text[], %s, %s)
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What became of one pair, and how fresh it is. `wanted`.
+    """What became of one pair, and how fresh it is.
 
-    It is stale and may be asked for now.
+    `wanted`: it is stale and may be asked for now.
     """
 
     data_type: str

@@ -1,4 +1,4 @@
-"""Viewers who left without a word are let go of, every minute."""
+"""End the sessions of viewers who left without a word, every minute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _PAGES_MAX = 1000
 
 
 def sweeping(database: Database) -> Duty:
-    """The duty: one page of ghosts after another, so that a hundred thousand who left together are a hundred short transactions."""
+    """Make the duty that ends the sessions of viewers who left, page by page.
+
+    If a hundred thousand left together, this makes a hundred short transactions.
+    """
 
     async def sweep() -> int:
         swept = 0

@@ -1,6 +1,6 @@
-"""Of a history only the tail that can still change is fetched again.
+"""Of a history only the tail that can still change is fetched again. Pure.
 
-From which day on, and whether what came agrees with what is stored. Pure.
+This module says from which day on, and whether what came agrees with what is stored.
 
     ├── settled, not asked for again ──┼── settled, asked for again ──┼── may still change ──┤ newest day stored
                                   newest − 2 windows             newest − window

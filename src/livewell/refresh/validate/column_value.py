@@ -1,6 +1,6 @@
 """One value of an answer as its column wants it.
 
-The type exactly, the bounds, and a form Postgres reads without rounding.
+It has the exact type, is within the bounds, and is in a form that Postgres reads without rounding.
 
 numeric → all digits as they came, trailing zeros included     bigint, integer → int     double → float     date → YYYY-MM-DD     timestamptz → ISO in UTC
 """

@@ -1,4 +1,7 @@
-"""An answer that is refused, on its way from where that is noticed to validate(), which turns it into a value. Never leaves this package."""
+"""An answer that is refused, as an exception that never leaves this package.
+
+It is raised where the fault is noticed, and validate() turns it into a value.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def hiding(secrets: Secrets) -> Iterator[None]:
 
 
 class Refusal(Exception):
-    """Why, where, and what it looked like."""
+    """Why an answer is refused, where, and what it looked like."""
 
     def __init__(self, reason: Reason, detail: str, *, field: str | None = None) -> None:
         self.reason = reason

@@ -1,7 +1,9 @@
-"""Parse an answer strictly: what Postgres could not hold, or what two parsers would read differently, is refused with its own reason.
+"""Parse an answer strictly, and give each refusal its own reason.
 
-Numbers keep their digits (int or Decimal, never float). Refused is the whole document where nobody
-can say what it is: not JSON, cut off, more than 32 levels. Poison stands in one place and leaves
+Refused is what Postgres could not hold, or what two parsers would read differently.
+
+Numbers keep their digits (int or Decimal, never float). The whole document is refused where nobody
+can say what it is: not JSON, cut off, more than 32 levels. Poison is bad in one place and leaves
 the rest readable: NaN and Infinity, numbers beyond 10^±308 or of more than 400 digits, an object
 with one name twice, NUL and half surrogate pairs. It stays where it stands, as a Poison or a Twice,
 so that the caller can refuse one row and not its neighbours (R14); find_poison() finds it. The time

@@ -1,7 +1,7 @@
 """What is wrong with a part of a request, in words: what was given, and what would be right.
 
-What stood in the address is repeated if it is short; nothing else is: it may be a secret that
-somebody put there by mistake (F-F5).
+A value from the address is repeated if it is short. Nothing else is repeated: it may be a secret
+that somebody put there by mistake (F-F5).
 """
 
 from __future__ import annotations

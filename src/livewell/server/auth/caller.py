@@ -1,4 +1,4 @@
-"""Who is calling: an API key or a token in the Authorization header, or the login cookie of a browser.
+"""Who is calling: an API key or a token in the Authorization header, or a browser's login cookie.
 
     Authorization: Bearer lw_…   ──▶ the key's user; a public key: somebody anonymous
     Authorization: Bearer eyJ…   ──▶ jwt:<issuer>:<sub>

@@ -1,4 +1,4 @@
-"""Make, list and revoke keys, as the owner of the database: the command line stands on this."""
+"""Make, list and revoke keys, as the owner of the database. The command line uses this."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""For whom shares of streams, keys and waits are counted: the user.
+"""The client for whom shares of streams, keys and waits are counted.
 
-Of somebody anonymous the public key and the network (IPv6: the /64), whatever number of sessions
-and addresses it has there.
+It is the user. For an anonymous caller it is the public key and the network (IPv6: the /64),
+however many sessions and addresses the caller has there.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     asks ──less than a few of this client's are at work──▶ at work ──answered──▶ the next of the line
 
-Connections to the database are few. Without lines one client whose requests wait (for a lock of its
-own, say) holds all of them, and everybody waits; with lines it waits for itself.
+Connections to the database are few. Without lines, one client whose requests wait (for a lock of
+its own, say) holds all of them, and everybody waits. With lines, only that client waits.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 
 
 class ClientLines:
-    """Of one server.
+    """The lines of one server.
 
-    Who may stand in a line has taken a place in the room before, so lines are bounded.
+    A request takes a place (request_slots.py) before it stands in a line, so lines are bounded.
     """
 
     def __init__(self, at_once: int) -> None:

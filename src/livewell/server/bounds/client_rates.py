@@ -26,7 +26,7 @@ _PAGE_TIMES = 5  # a page is a dozen files, and many people may share one addres
 
 
 class ClientRates:
-    """For all clients of one process."""
+    """The buckets of all clients of one process."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Places of a bounded thing that requests hold for a moment.
 
-So many in all, and a share for one client (livewell.shares).
+There are so many in all, and a share for one client (livewell.shares).
 
 take ──the client has its share──▶ refused: 429, the bound is the client's own
  ├────all are taken──▶ refused: 503, the server is busy
@@ -18,7 +18,7 @@ from livewell.shares import share
 
 
 class RequestSlots:
-    """Of one server; what names the thing, in the plural."""
+    """The places of one server for one thing; `what` names the thing, in the plural."""
 
     def __init__(self, what: str, places: int, client_max: int) -> None:
         self._what = what

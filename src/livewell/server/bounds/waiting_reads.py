@@ -1,7 +1,7 @@
 """How many requests wait for a refresh at once.
 
 Half of all that the server works on, and ten of one client; less when many wait (livewell.shares).
-Whoever is one too many gets what there is, without waiting.
+A request beyond that gets what is stored, without waiting.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CLIENT_WAITS_MAX = 10
 
 
 class WaitingReads:
-    """Of one server."""
+    """The waiting reads of one server."""
 
     def __init__(self, waits_max: int) -> None:
         self._waits_max = waits_max

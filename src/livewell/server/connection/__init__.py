@@ -1,4 +1,4 @@
-"""The socket before anyone is known.
+"""The socket before a caller is known.
 
 Connections by address, deadlines, the HTTP protocol, and what was refused.
 """

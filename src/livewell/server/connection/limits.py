@@ -5,7 +5,7 @@
        └─────▶ counted ──deadline of its phase passes──▶ cut
                    └──────closed──▶ forgotten
 
-When all are taken, a newcomer gets the place of a connection that can be spared, in this order:
+When all places are taken, a newcomer gets the place of another connection, in this order:
 
     1  one that no caller is known on, and that waits for its client (silent, half a head, half a body),
        of the address that has the most of them
@@ -13,10 +13,10 @@ When all are taken, a newcomer gets the place of a connection that can be spared
     3  the same, of a user
        2 and 3: of the address that has the most idle ones
 
-An address never takes a place from one that has no more of that kind than itself, and takes 2 or 3
-only for its first unknown connection. Only such connections are compared, never all: a hundred
-people behind one address, each with a stream, are no reason to take the connection on which they
-read. Nothing that runs is ended.
+An address never takes a place from an address that has no more connections of that kind than
+itself. It takes 2 or 3 only for its first unknown connection. Only connections of these kinds are
+compared, never all: a hundred people behind one address, each with a stream, are no reason to take
+the connection on which they read. Nothing that runs is ended.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def descriptors() -> int:
 
 
 class Standing(IntEnum):
-    """Who is known to ask on a connection; the lowest is spared first."""
+    """What kind of caller a connection is known to have; the lowest gives its place up first."""
 
     UNKNOWN = 0
     STRANGER = 1  # a public key
@@ -86,7 +86,7 @@ class Standing(IntEnum):
 
 
 class Connection(Protocol):
-    """What is known of one here."""
+    """One connection, as far as it is known here."""
 
     deadline: float | None
     standing: Standing
@@ -107,7 +107,7 @@ class Connection(Protocol):
 
 
 class Connections:
-    """Of one server."""
+    """All connections of one server."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class Connections:
         return self._where.get(connection, "unknown")
 
     async def watch(self) -> None:
-        """Cut whoever is past its deadline, for ever."""
+        """Cut connections that are past their deadline, for ever."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             self.sweep()

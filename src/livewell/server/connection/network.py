@@ -19,7 +19,7 @@ def network(address: str) -> str:
 
 
 class Proxies:
-    """The proxies that are believed: what comes through them is many people's."""
+    """The trusted proxies: requests that come through them are those of many people."""
 
     def __init__(self, named: Sequence[str]) -> None:
         self._networks = [found for found in map(_network_of, named) if found is not None]

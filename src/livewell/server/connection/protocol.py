@@ -46,7 +46,7 @@ class RefusedError(Exception):
 
 
 class Protocol(HttpToolsProtocol):
-    """Routes find it in the scope's state."""
+    """One connection, as uvicorn runs it. Routes find it in the scope's state."""
 
     def __init__(self, *args: Any, connections: Connections, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -1,10 +1,10 @@
 """What was refused at the gate, by kind and by address.
 
-A metric, and one log line a minute for each kind.
+It becomes a metric, and one log line a minute for each kind.
 
-A flood must not become a flood of log lines, and what is told must be enough to act on: how many,
-and which address was the worst. Addresses are in the log only; the rows that doctor reads have
-counts.
+A flood must not become a flood of log lines, but a line must be enough to act on: how many were
+refused, and which address was the worst. Addresses are in the log only; the rows that the doctor
+reads have counts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Told:
 
 
 class Refusals:
-    """Of one server."""
+    """The refusals of one server."""
 
     def __init__(self) -> None:
         self._counts: defaultdict[Kind, Counter[str]] = defaultdict(Counter)

@@ -1,4 +1,4 @@
 """What every request passes before a route runs.
 
-Host, origin, body, rate, a slot, and the line of its client.
+Its host, origin, body and rate are checked; then it takes a slot, and stands in its client's line.
 """

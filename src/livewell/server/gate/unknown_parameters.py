@@ -1,9 +1,7 @@
-"""A parameter that nobody knows is refused.
+"""A query parameter that the route does not have is refused.
 
-Who writes maxage=1s believes to have asked for fresh data, and would never learn that nobody heard
-it.
-
-What is known is what the OpenAPI document says.
+A caller who writes maxage=1s believes that fresh data was asked for, and would never learn that the
+parameter was ignored. The known parameters are those of the OpenAPI document.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Reading through: one key with its verdict, and a demand for a better one (X5).
 
-An unknown type, a key that the type cannot have, and a type that the caller may not read: one and the same answer.
+Three cases get one and the same answer: an unknown type, a key that the type cannot have, and a
+type that the caller may not read.
 """
 
 from __future__ import annotations
@@ -54,7 +55,10 @@ Span = Annotated[str | None, Query(max_length=20, examples=["1m"], description='
 
 
 class Demanded(BaseModel):
-    """What became of asking for a refresh: queued, waiting, due, none, missing, throttled, backed_off, parked, paused."""
+    """What became of asking for a refresh.
+
+    One of: queued, waiting, due, none, missing, throttled, backed_off, parked, paused.
+    """
 
     demand: str
     throttled: str | None = Field(
@@ -110,7 +114,7 @@ async def read(
     wait: Span = None,
     numbers: Numbers = "number",
 ) -> Any:
-    """What there is.
+    """Read what is stored of one key.
 
     If it is not fresh enough (max_age, or the type's own rule), a refresh is demanded, and waited
     for as long as `wait` says.
@@ -180,7 +184,11 @@ def retry_after(found: Read) -> dict[str, str]:
 
 
 def refuse_public(caller: Caller, field: str) -> None:
-    """A key that lives in a web page is anybody's: it must not spend the upstream's quota by asking for more than a type's own rule gives."""
+    """Raise if the caller has a public key.
+
+    A public key stands in a web page, so anybody can use it. It must not spend the upstream's quota
+    by asking for more than the type's own rule gives.
+    """
     if caller.kind == "public":
         raise Problem(403, "A public key gets what the type's own rule calls fresh.", word="public-key", field=field)
 

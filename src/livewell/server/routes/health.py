@@ -1,4 +1,7 @@
-"""Is it alive, and can it do its work? Without login, and without a word about why: that is in the log."""
+"""Is the server alive, and can it do its work?
+
+No login is needed. The answer does not say why: that is in the log.
+"""
 
 from __future__ import annotations
 

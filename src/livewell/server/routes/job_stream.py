@@ -1,4 +1,8 @@
-"""A job's progress as a stream: its record now, and again whenever state, attempt, progress or note has changed, until it has ended."""
+"""A job's progress as a stream of its record.
+
+The record is sent at once, and again whenever state, attempt, progress or note has changed, until
+the job has ended.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Log a browser in with a one-use link: /login#<token>, a button, a cookie; and out again.
+"""Log a browser in with a one-use link, and out again: /login#<token>, a button, a cookie.
 
-The link alone changes nothing: whoever merely fetches it (a preview, a scanner) sends no fragment. The button of the page (web/static/login.js) posts the token; the answer is a cookie that scripts cannot read and that other sites'
-requests do not carry.
+The link alone changes nothing: a preview or a scanner that merely fetches it sends no fragment. The
+button of the page (web/static/login.js) posts the token. The answer is a cookie that scripts cannot
+read and that other sites' requests do not carry.
 """
 
 from __future__ import annotations
@@ -51,7 +52,11 @@ async def log_in(request: Request, state: TheState, body: Link) -> Response:
 
 @router.post("/v1/logout", status_code=204)
 async def end_login(state: TheState, caller: Anybody) -> Response:
-    """End the login of this browser: its cookie is worth nothing any more, here at once, on other servers as soon as they forget it. Keys and tokens cannot log out."""
+    """End the login of this browser.
+
+    Its cookie is invalid at once on this server, and on other servers as soon as they forget it.
+    Keys and tokens cannot log out.
+    """
     if caller.kind != "login" or caller.key_id is None:
         raise Problem(
             403, "Only a login by link can end itself; revoke a key with: livewell keys revoke", word="no-login"

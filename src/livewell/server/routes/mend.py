@@ -40,7 +40,7 @@ class OneCredential(BaseModel):
 class ProbedDocument(BaseModel):
     """probing: the next call is the probe; silent: the upstream asked for silence.
 
-    Closed: nothing to probe.
+    closed: nothing to probe.
     """
 
     answer: Probed

@@ -31,7 +31,7 @@ Name = Annotated[str, Path(max_length=100, description="The name of a schedule."
 class Asked(BaseModel):
     """asked: a worker begins it.
 
-    Nobody: no worker that has its handler was here for a minute, and it waits for one.
+    nobody: no worker that has its handler was here for a minute, and it waits for one.
     """
 
     answer: Literal["asked", "nobody"]

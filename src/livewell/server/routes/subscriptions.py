@@ -1,6 +1,7 @@
 """Viewers: sessions, what they are subscribed to, and their streams.
 
-A session is one client that looks; its id is random and made by the caller, or here. No session, a malformed id and somebody else's are one and the same answer.
+A session is one client that looks. Its id is random, made by the caller or here. Three cases get
+one and the same answer: no session, a malformed id, and somebody else's session.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ class NewSession(BaseModel):
 
 
 class OpenSession(BaseModel):
-    """Say that it is still there every heartbeat_seconds.
+    """A session. The client must send a heartbeat every heartbeat_seconds.
 
-    Unseen for five minutes it does not count.
+    A session without a sign of life for five minutes does not count.
     """
 
     session: uuid.UUID

@@ -1,6 +1,6 @@
 """Types: what can be watched, and what an operator may change of it without a file.
 
-A type that the caller may not read is not there.
+A type that the caller may not read is answered like a type that does not exist.
 """
 
 from __future__ import annotations

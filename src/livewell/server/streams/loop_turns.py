@@ -1,11 +1,12 @@
-"""Turns: who has much to do does a little of it in each round of the event loop, so that rounds stay short.
+"""Turns: a task with much to do does a little of it in each round of the event loop.
+
+So rounds stay short.
 
     ask ──a turn is left in this round──▶ go on
      └───none is──▶ wait ──next round──▶ go on, in the order of asking
 
 A change takes several rounds from the listener to the client. When 200 clients come at once with a
-thousand keys each, a round in which all of them send a part of it takes 80 ms; with turns it takes
-a few.
+thousand keys each, a round in which all of them send a part takes 80 ms; with turns it takes a few.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PER_ROUND = 4
 
 
 class LoopTurns:
-    """Of one event loop."""
+    """The turns of one event loop."""
 
     def __init__(self, per_round: int = PER_ROUND) -> None:
         self._per_round = per_round
@@ -42,7 +43,7 @@ class LoopTurns:
         self._left = self._per_round
         while self._waiting and self._left > 0:
             turn = self._waiting.popleft()
-            if not turn.done():  # who gave up needs none
+            if not turn.done():  # done: the task that asked was cancelled
                 turn.set_result(None)
                 self._left -= 1
         self._round_ends = bool(self._waiting)

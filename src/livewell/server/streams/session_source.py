@@ -2,8 +2,8 @@
 
 registered with the hub ──▶ snapshot: everything, with its value; what does not fit: capped ──▶ ready ──▶ changes
 
-The value goes along when the client does not have this version of it yet on this connection; a
-frame without says that the value was verified, or is failing, and is as it was.
+The value goes along when the client does not yet have this version of it on this connection. A
+frame without a value says that the value is as it was, and was verified or is failing.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
 
 A stream is one task and one pending set: its source gives the next bytes when the connection has
 taken the ones before, so a slow client is given the latest state and not a backlog. Data and beats
-have the same send timeout. Nothing is kept for a client that has gone: whoever comes back gets
-everything anew.
+have the same send timeout. Nothing is kept for a client that has gone: a client that comes back
+gets everything anew.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ class Streams:
         return len(self._open)
 
     def admit(self, caller: Caller, name: str | None = None) -> None:
-        """Refuse one stream too many.
+        """Raise if the client may not open another stream.
 
-        A stream that takes the place of an older one is not one more, if that is the caller's own:
-        what is said at the bound must not tell who else is here.
+        Replacing its own stream does not count as one more. Replacing somebody else's does: the
+        answer at the bound must not tell who else is here.
         """
         if self._stopping.is_set():
             raise busy("The server is stopping; connect again.")

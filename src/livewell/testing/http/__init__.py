@@ -1,5 +1,6 @@
-"""One HTTP/1.1 server for every fake: it reads requests strictly, and sends whatever bytes a fake
-wants, when it wants.
+"""One HTTP/1.1 server for every fake.
+
+It reads requests strictly, and sends whatever bytes a fake wants, when it wants.
 
     bytes ──▶ request.parse ──▶ answer(connection, request), which is the fake's own
                                    ├──connection.write──▶ the whole answer at once, without a task
@@ -11,9 +12,8 @@ delivery     one answer on its way: drops, chunks, cuts, and a count of the byte
 server       the listening port, and an end that leaves no task behind
 client       one request, for the orders that a fake takes
 
-What is answered, and what is written down about it, is the fake's policy and stays with the fake. A
-fake may send anything: a wrong length, half a chunk, a second answer nobody asked for. Nothing here
-corrects it.
+The fake decides what is answered, and what is written down about it. It may send anything: a wrong
+length, half a chunk, a second answer nobody asked for. Nothing here corrects it.
 """
 
 from livewell.testing.http.client import exchange

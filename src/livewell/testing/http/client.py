@@ -1,5 +1,6 @@
-"""The other side, as small as it can be: one request on a connection of its own, for the orders
-that fakes take.
+"""The other side, as small as it can be: one request on a connection of its own.
+
+It carries the orders that fakes take.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""One answer on its way: late, by drops, in chunks, half, or with a reset; and a count of what
-really left.
+"""One answer on its way: late, by drops, in chunks, half, or with a reset.
+
+The bytes that really left are counted.
 
     pause ──▶ head ──▶ body ──▶ answered
       └────────┴────────┴──▶ cut (we broke it) | ClientLeft

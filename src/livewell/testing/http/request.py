@@ -36,8 +36,10 @@ class BadRequest(Exception):
 
 
 class Request(NamedTuple):
-    """What was asked. Header names are in lower case; head is the text of the head as it came, in
-    Latin-1, without the empty line that ends it.
+    """What was asked.
+
+    Header names are in lower case; head is the text of the head as it came, in Latin-1, without the
+    empty line that ends it.
     """
 
     at_ns: int  # CLOCK_MONOTONIC, when its last bytes came

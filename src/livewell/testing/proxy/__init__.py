@@ -1,5 +1,6 @@
-"""A TCP proxy with a bad temper: stand it in front of Postgres (or any server) and choose what goes
-wrong.
+"""A TCP proxy that breaks connections.
+
+Stand it in front of Postgres (or any server) and choose what goes wrong.
 
     client ◀──▶ proxy.port ══ flow up ═══▶ target
                            ◀═ flow down ══

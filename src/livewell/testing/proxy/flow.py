@@ -1,5 +1,6 @@
-"""The ways through the proxy: one connection is a link, each of its directions a flow with a
-bounded buffer.
+"""The ways through the proxy: a connection is a link, and each of its directions a flow.
+
+A flow has a bounded buffer.
 """
 
 import asyncio

@@ -14,8 +14,9 @@ T = TypeVar("T")
 
 
 class ThreadedProxy:
-    """A TcpProxy in a thread and loop of its own, with the same verbs: for synchronous code and for
-    busy loops.
+    """A TcpProxy in a thread and loop of its own, with the same verbs.
+
+    It is for synchronous code and for busy loops.
     """
 
     def __init__(

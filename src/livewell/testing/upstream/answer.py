@@ -1,5 +1,6 @@
-"""Turn a behaviour into the bytes of an answer: the head, and a body made piece by piece (a bomb
-must not fill us up).
+"""Turn a behaviour into the bytes of an answer.
+
+There is a head, and a body made piece by piece (a bomb must not fill us up).
 """
 
 import gzip
@@ -30,8 +31,9 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status, a head and a body; versions are those that the rows carry. keep_alive False: the
-    head says so.
+    """A status, a head and a body; versions are those that the rows carry.
+
+    keep_alive False: the head says so.
     """
 
     status: int

@@ -26,14 +26,16 @@ ORDER_SECONDS_MAX = 10.0
 
 
 class UpstreamFailed(LivewellError):
-    """The fake upstream did not take an order: it is down, frozen, or the order made no sense to
-    it.
+    """The fake upstream did not take an order.
+
+    It is down, frozen, or the order made no sense to it.
     """
 
 
 class FakeUpstream:
-    """An HTTP server in its own process: `async with FakeUpstream(folder) as upstream:
-    get(upstream.url + "/quote?symbol=A")`.
+    """An HTTP server in its own process.
+
+    `async with FakeUpstream(folder) as upstream: get(upstream.url + "/quote?symbol=A")`.
 
     Its log is folder/upstream.log; a seed makes every draw (share, jitter) repeatable. With
     calls_max and window_seconds it refuses by itself what is above that limit, per credential.

@@ -1,6 +1,4 @@
-"""What an upstream reads out of a request: the keys asked for, and the name of the credential
-shown.
-"""
+"""What an upstream reads out of a request: the keys asked for, and the credential's name."""
 
 from livewell.testing.http import Request
 from livewell.testing.upstream.call import credential_name

@@ -1,5 +1,6 @@
-"""Which behaviour answers a call: those with `times` first, in the order they were given; then the
-newest that stands.
+"""Which behaviour answers a call.
+
+Those with `times` come first, in the order they were given; then the newest that stands.
 
 The optional limit stands before all: a credential's calls above n in a sliding window are refused
 with 429. The window is half-open like those of livewell.testing.call_windows: two calls exactly one

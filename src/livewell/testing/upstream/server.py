@@ -29,8 +29,9 @@ MALFORMED = Behaviour(name="malformed", status=400, gzip=0)
 
 
 class Server:
-    """What all connections share. Its transports hold nothing back: a byte that was counted is one
-    the kernel has.
+    """What all connections share.
+
+    Its transports hold nothing back: a byte that was counted is one the kernel has.
     """
 
     def __init__(self, log: CallLog, *, seed: int) -> None:

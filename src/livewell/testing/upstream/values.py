@@ -1,5 +1,6 @@
-"""The data behind the upstream: a version per key that only rises, so that an old answer can be
-told from a new one.
+"""The data behind the upstream: a version per key that only rises.
+
+So an old answer can be told from a new one.
 
 A row is {symbol, price, version, timestamp}. price = 100 + version/100 carries the version too, for
 types whose schema has no room for it. timestamp is Unix seconds and never falls from one version to

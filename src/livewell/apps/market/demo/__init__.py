@@ -1,5 +1,6 @@
-"""The market demo: a simulated upstream, hundreds of simulated viewers, a worker, and everything
-they look at kept fresh.
+"""The market demo: everything that hundreds of simulated viewers look at is kept fresh.
+
+A simulated upstream gives the data, and a worker refreshes it.
 
     run ──▶ Postgres, schema ──▶ simulator, worker, server ──▶ types ──▶ viewers, http_viewers
                                                                               │ figures twice a second ──▶ screen

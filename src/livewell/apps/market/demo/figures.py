@@ -15,7 +15,7 @@ REFRESHED = ("stored", "corrected", "unchanged")
 _NOT_REJECTED = (*REFRESHED, "missing", "type_changed", "singly", "forgotten", "fenced")
 _MINUTE_SECONDS = 60.0
 
-# Whoever was seen within five minutes watches, as the due check has it.
+# A viewer who was seen within five minutes watches, as the due check has it.
 _WATCHED = """
 WITH instant AS MATERIALIZED (SELECT livewell.now() AS now),
 watched AS (

@@ -1,10 +1,9 @@
-"""Viewers who come through the front door: over HTTP, with a public key, reading a stream as a
-browser does.
+"""Viewers who come over HTTP, with a public key, and read a stream as a browser does.
 
     session ──▶ subscriptions ──▶ stream ──ended, lost, refused──▶ a pause ──▶ session
 
-They count what is pushed to them, so that the count comes from outside the product. A small client
-of its own on a bare connection: what counts shall not depend on what is counted.
+They count what is pushed to them, so that the count comes from outside the product. Their HTTP
+client is a small one on a bare connection: the counter shall not depend on the code that it counts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What is played: the quiet day, and the hostile one.
 
 Quiet: one account with FMP's 300 calls a minute. Hostile: the same for each of six accounts,
-because a wall silences the account that ran into it; and four more accounts whose only purpose is
-to be walled off for good (ACCOUNT_WALLS), so that the demo lives on.
+because a wall silences the account that ran into it. Four more accounts are there only to be walled
+off for good (ACCOUNT_WALLS), so that the demo lives on.
 """
 
 from __future__ import annotations

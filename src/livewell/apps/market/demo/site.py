@@ -25,9 +25,10 @@ _TRY_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How people and programs get in. Keys and links belong to the server, which stands above the
-    apps, so the caller passes them in. link: an address that logs a browser in, once; key: a public
-    key for programs.
+    """How people and programs get in.
+
+    Keys and links belong to the server, which stands above the apps, so the caller passes them in.
+    link: an address that logs a browser in, once; key: a public key for programs.
     """
 
     link: Callable[[Database, Settings, str], Awaitable[str]]

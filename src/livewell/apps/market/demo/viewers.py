@@ -40,8 +40,9 @@ class _Viewer:
 
 
 class SimulatedViewers:
-    """Runs until cancelled. The first viewer looks at what the screen shows, so that there is
-    something to see at once.
+    """Simulated viewers, until cancelled.
+
+    The first viewer looks at what the screen shows, so that there is something to see at once.
     """
 
     def __init__(

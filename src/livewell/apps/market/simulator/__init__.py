@@ -1,5 +1,6 @@
-"""FMP, simulated: the same paths, fields and refusals, in a process of its own, with a log of its
-own that tells what was true.
+"""FMP, simulated: the same paths, fields and refusals, in a process of its own.
+
+It keeps a log of its own that tells what was true.
 
     async with Simulator(folder / "fmp.log", seed=7, knobs=Knobs(calls_max=300)) as fmp:
         await fmp.turn(faults=hostile())

@@ -1,5 +1,6 @@
-"""`python -m livewell.apps.market.simulator --log FILE`: the simulator's process; one JSON line
-says where it listens.
+"""`python -m livewell.apps.market.simulator --log FILE`: the simulator's process.
+
+One JSON line says where it listens.
 """
 
 import asyncio

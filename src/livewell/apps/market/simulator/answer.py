@@ -29,8 +29,9 @@ def digest_of(body: bytes) -> str:
 
 @dataclass(slots=True)
 class Answer:
-    """What one call gets. kind: ok, a fault's name, or why it was refused. packed: the body
-    gzipped, once somebody asked.
+    """What one call gets.
+
+    kind: ok, a fault's name, or why it was refused. packed: the body gzipped, once somebody asked.
     """
 
     kind: str

@@ -1,5 +1,6 @@
-"""What can be turned while the simulator runs: as a value that a demo writes and the server's
-process reads.
+"""What can be turned while the simulator runs.
+
+A demo writes it as a value, and the server's process reads it.
 """
 
 import dataclasses
@@ -21,8 +22,9 @@ class KnobsRefused(LivewellError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confined:
-    """Faults for some calls only: those that fit every list that is not empty. They come before the
-    general ones.
+    """Faults for some calls only: those that fit every list that is not empty.
+
+    They come before the general ones.
     """
 
     faults: dict[str, float]

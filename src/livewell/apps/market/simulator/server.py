@@ -1,8 +1,8 @@
 """What all connections of the simulator share: one market, one policy, one log.
 
 After a crash it reads back from its log what it must still know: the calls its limit let in, the
-bytes it sent, the counts, the last number. The market needs no memory. Knobs are given anew by
-whoever starts it.
+bytes it sent, the counts, the last number. The market needs no memory. The program that starts it
+gives it the knobs anew.
 """
 
 import random

@@ -25,8 +25,9 @@ class SimulatorFailed(LivewellError):
 
 
 class Simulator:
-    """FMP in a process of its own: `async with Simulator(log, seed=7) as fmp: get(fmp.url +
-    "/quote?symbol=AAPL")`.
+    """FMP in a process of its own.
+
+    `async with Simulator(log, seed=7) as fmp: get(fmp.url + "/quote?symbol=AAPL")`.
     """
 
     def __init__(

@@ -1,5 +1,6 @@
-"""What the simulated market is: pure functions of the seed, the symbol and the instant; nothing is
-stored.
+"""The simulated market: pure functions of the seed, the symbol and the instant.
+
+Nothing is stored.
 
     noise ──▶ prices (the walk of every symbol) ──▶ quote, profile, statement, earnings, history, news ──▶ dataset
 

@@ -1,5 +1,6 @@
-"""Which path answers with what: the nine paths, eight kinds of data, and how coarse the time of
-each is.
+"""Which path answers with what.
+
+There are nine paths and eight kinds of data, and each kind has its own step of time.
 
 The *source time* of an answer is the instant at which the market was looked at, rounded down to the
 data's step (the tick for prices, an hour for what changes daily). Everything in a true answer
@@ -27,9 +28,9 @@ SYMBOLS_MAX = 500  # of one batch
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One kind of data. step_seconds 0: the market's tick. time_field "".
+    """One kind of data.
 
-    The source gives no time.
+    step_seconds 0: the market's tick. time_field "": the source gives no time.
     """
 
     name: str

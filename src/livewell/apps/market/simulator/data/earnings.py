@@ -1,5 +1,6 @@
-"""`/earnings`: seven fields per report; one announced report ahead, whose actual figures are null
-until it happens.
+"""`/earnings`: seven fields per report.
+
+One announced report is ahead; its actual figures are null until it happens.
 
 lastUpdated moves with the calendar for the report ahead, and stops on the day after a report for
 those behind.

@@ -1,5 +1,6 @@
-"""`/news/stock`: eight fields per article, newest first; an article is there from the second it is
-published.
+"""`/news/stock`: eight fields per article, newest first.
+
+An article is there from the second it is published.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

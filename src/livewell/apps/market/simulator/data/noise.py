@@ -1,5 +1,6 @@
-"""Numbers that look random and are a pure function of what they are about: the same seed gives the
-same market, for ever.
+"""Numbers that look random and are a pure function of what they are about.
+
+The same seed gives the same market, for ever.
 
 The mixing is the finaliser of MurmurHash3 over a 64-bit number: 0.5 µs here, half of what hashlib
 costs, and a quote takes some twenty of them.

@@ -1,5 +1,4 @@
-"""Prices that walk: the price of a symbol at an instant is a pure function of seed, symbol and
-instant.
+"""Prices that walk: a price is a pure function of seed, symbol and instant.
 
 A walk that one can enter anywhere is a sum of octaves: noise over 60 s, over 4 minutes, 16 minutes,
 … up to two years, each with twice the height of the one before (a random walk's spread grows with

@@ -1,5 +1,6 @@
-"""`/quote` and `/batch-quote`: one row of 17 fields per symbol; timestamp is the tick's Unix
-second.
+"""`/quote` and `/batch-quote`: one row of 17 fields per symbol.
+
+timestamp is the tick's Unix second.
 """
 
 from functools import lru_cache

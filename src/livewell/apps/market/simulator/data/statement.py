@@ -1,5 +1,6 @@
-"""The three statements: a row per fiscal period, filed some weeks after its end, and never changed
-afterwards.
+"""The three statements: a row per fiscal period.
+
+It is filed some weeks after the period's end, and never changed afterwards.
 
 A row is a pure function of symbol and period; the instant that is asked decides only which rows are
 filed by then. The sums are right (gross profit, total assets, net change in cash), so that a sanity

@@ -29,7 +29,7 @@ SYMBOLS_MIN = 2  # an answer about the wrong symbol needs a second one
 
 
 class Universe:
-    """Every symbol with its place in the list; of an unknown one nothing is known."""
+    """Every symbol with its place in the list. Nothing is known of a symbol that is not in it."""
 
     def __init__(self, count: int) -> None:
         if not SYMBOLS_MIN <= count <= SYMBOLS_MAX:

@@ -1,5 +1,6 @@
-"""The log as evidence: what was answered about which key and when, and the market in which every
-true answer can be made again.
+"""The log as evidence: what was answered about which key, and when.
+
+With it comes the market, in which every true answer can be made again.
 """
 
 from collections import defaultdict
@@ -42,8 +43,9 @@ class Seen(NamedTuple):
 
 
 class Evidence:
-    """One log, read once. Its memory grows with the log: it is for the end of a run, not for a
-    service.
+    """One log, read once.
+
+    Its memory grows with the log: it is for the end of a run, not for a service.
     """
 
     def __init__(self, log: Path) -> None:

@@ -1,9 +1,10 @@
-"""What the simulator's log proves: was a stored value ever served, is a verdict true, was a limit
-kept, which faults fired.
+"""What the simulator's log proves.
 
-Pure over the log file: the market is made again from the seed in its first line, so that every
-answer that was true can be made again from its line (symbols, query, source time) and compared with
-what the product stored. Nothing of the product's own is believed.
+Was a stored value ever served, is a verdict true, was a limit kept, which faults fired?
+
+Pure over the log file. The market is made again from the seed in the log's first line. So every
+true answer can be made again from its line (symbols, query, source time) and compared with what the
+product stored. Nothing of the product's own is believed.
 """
 
 from collections import Counter, defaultdict, deque
@@ -32,8 +33,9 @@ IDENTITIES = ("url", "date")  # fields by which a row is found quickly among hun
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One value that the product holds: its rows, columns by name. whole: the rows must be one
-    answer's rows, all of them.
+    """One value that the product holds: its rows, columns by name.
+
+    whole: the rows must be one answer's rows, all of them.
     """
 
     type: str

@@ -1,7 +1,8 @@
 """The simulator's own history: one JSON line per call, written before a byte of its answer leaves.
 
-    {"event":"started", "seed", "symbols", "knobs", …}           whoever reads on can make the market again from this
-    {"event":"call", "n", "at_ns", "wall", "path", "keys", "query", "credential", "answer", "status", "digest", "source_at", "bytes", …}
+    {"event":"started", "seed", "symbols", "knobs", …}           enough to make the market again
+    {"event":"call", "n", "at_ns", "wall", "path", "keys", "query",
+     "credential", "answer", "status", "digest", "source_at", "bytes", …}
     {"event":"ended", "n", "at_ns", "how", "bytes"}              only for answers that were not handed over at once
     {"event":"knobs", …}
 

@@ -1,5 +1,6 @@
-"""Is a stored value the one that was served? Columns have other names and types than JSON fields;
-nothing else may differ.
+"""Is a stored value the one that was served?
+
+Columns have other names and types than JSON fields; nothing else may differ.
 """
 
 from collections.abc import Mapping

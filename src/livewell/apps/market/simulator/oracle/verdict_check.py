@@ -1,5 +1,6 @@
-"""Is a verdict true? What the product said of a key at an instant, against what the log shows was
-served by then.
+"""Is a verdict true?
+
+What the product said of a key at an instant is compared with what the log shows was served by then.
 """
 
 from collections.abc import Sequence
@@ -21,8 +22,9 @@ Interval = tuple[float, float]  # Unix seconds
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the product said of a key at an instant. ttl_seconds None: its age is not judged (the
-    exchange is closed).
+    """What the product said of a key at an instant.
+
+    ttl_seconds None: its age is not judged (the exchange is closed).
     """
 
     type: str

@@ -1,5 +1,6 @@
-"""Decide what a call gets: the refusals first, in FMP's order; then a fault, if one is due; then
-the true answer.
+"""Decide what a call gets.
+
+The refusals come first, in FMP's order; then a fault, if one is due; then the true answer.
 
 call ──▶ legacy path, key, suspended, limit, bandwidth, path, parameter, plan ──▶ fault due? ──▶ rows, or [] for the unknown
 """

@@ -1,9 +1,10 @@
-"""Decide which call gets which fault: dealt at seeded, irregular places, so that a share is kept
-and not only expected.
+"""Decide which call gets which fault.
+
+Faults are dealt at seeded, irregular places, so that a share is kept and not only expected.
 
 The j-th firing of a fault with share p falls due after (j + u) / p calls, u drawn from [0, 1) by
-the seed. What falls due together waits for the next call; what cannot be done to this call's data
-(no time in it, no number) waits too.
+the seed. Of faults that fall due together, one fires and the others wait for the next call. A fault
+that cannot be done to this call's data (no time in it, no number) waits too.
 """
 
 import heapq

@@ -1,5 +1,6 @@
-"""The simulator's own limits, per credential: calls in a sliding window, bytes in the trailing 30
-days.
+"""The simulator's own limits, per credential.
+
+Calls in a sliding window, and bytes in the trailing 30 days.
 """
 
 from collections import defaultdict, deque
@@ -22,7 +23,7 @@ def _account(known: Mapping[str, Any], credential: str) -> str:
 class CallWindow:
     """Which calls were let in.
 
-    Half-open, so two calls exactly one window apart do not share one.
+    A window is half-open, so two calls exactly one window apart do not share one.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,7 @@
-"""The words FMP refuses with: a status and the text under "Error Message". A classifier matches
-words and status.
+"""The words FMP refuses with: a status and the text under "Error Message".
 
-"upgrade your plan" stands in several of them on purpose: it stands in FMP's, and whoever classifies
-by it is wrong.
+A classifier matches words and status. "upgrade your plan" stands in several of them on purpose: it
+stands in FMP's too, and a classifier that goes by it is wrong.
 """
 
 from typing import NamedTuple
