@@ -174,10 +174,10 @@ async def stream_session(state: TheState, caller: Subscriber, session: str, numb
         raise not_allowed("view")
     found = _id(session)
     state.streams.admit(caller, f"session:{found}")
-    viewing = await state.sessions.open(found, _viewer(caller), caller.may_read, client=client_of(caller))
-    if viewing is None:
+    streamed = await state.sessions.open(found, _viewer(caller), caller.may_read, client=client_of(caller))
+    if streamed is None:
         raise not_found()
-    return state.streams.start(caller, SessionSource(state.sessions, viewing, numbers), {"subscribe", "view"})
+    return state.streams.start(caller, SessionSource(state.sessions, streamed, numbers), {"subscribe", "view"})
 
 
 def _viewer(caller: Caller) -> str | None:
