@@ -1,4 +1,4 @@
-"""The application: routes in one list, behind the guard, errors as problem documents, OpenAPI that says all of it."""
+"""The application: routes in one list, behind the gate, errors as problem documents, OpenAPI that says all of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PROBLEMS = {
 
 
 def create_app(state: ServerProcess) -> FastAPI:
-    """The application without its guard, for whoever adds to it; serve guarded(app)."""
+    """The application without its gate, for whoever adds to it; serve gated(app)."""
     app = FastAPI(
         title="Livewell",
         version=VERSION,
@@ -57,7 +57,7 @@ def create_app(state: ServerProcess) -> FastAPI:
     return app
 
 
-def guarded(app: FastAPI) -> ASGIApp:
+def gated(app: FastAPI) -> ASGIApp:
     """What a server runs."""
     return Gate(app, app.state.server)
 

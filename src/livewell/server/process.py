@@ -29,7 +29,7 @@ from livewell.telemetry import measures
 
 
 class ServerProcess:
-    """Pools, keys, limits, streams. `async with State(addresses, settings) as state:`.
+    """Pools, keys, limits, streams. `async with ServerProcess(addresses, settings) as state:`.
 
     Routes make what they need besides from a pool, whose role bounds what they may do.
     """

@@ -2,7 +2,7 @@
 
 And as many places for calls of limited queues, which start the moment they are claimed.
 
-    idle ──job in buffer──▶ running ──ends──▶ result handed to the exchange ──▶ idle
+    idle ──job in buffer──▶ running ──ends──▶ result handed to ClaimAhead ──▶ idle
                                └── stopped from outside (timeout, cancel, fenced, shutdown): CancelledError with a reason
 
 A fixed set, not a task per job: 72-99k against 52-72k jobs a second. Timeouts are watched by one

@@ -10,7 +10,7 @@ A pass:  1. which keys changed since the cursor (names and versions only: cost g
 
 Nothing is missed:
 - a follower is registered before anything is read for it, and passes come one after the other, so what is told is never older than what was told before;
-- status_at is read before its commit, so a slow store becomes visible behind the cursor: at every poll interval the last store_seconds + 1 s are looked at again (nudges look back half a
+- status_at is read before its commit, so a slow store becomes visible behind the cursor: at every poll interval the last call_timeout_seconds + 1 s are looked at again (nudges look back half a
   second only: the many wake-ups of a busy database shall not read the same seconds again and again);
 - every push_compare_seconds (60) all followed keys are compared: the bound for a commit that came later than that, and for whatever else might be missed;
 - verdicts change by the mere passing of time: each state says when, and is read again then.

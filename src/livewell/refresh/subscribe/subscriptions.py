@@ -1,4 +1,4 @@
-"""Viewers: sessions, heartbeats and subscriptions, as Python calls them.
+"""Sessions, heartbeats and subscriptions, as Python calls them.
 
 The rules are in the SQL functions of the same names.
 
@@ -32,9 +32,9 @@ FROM livewell.subscribe(%s, %s, %s::text[], %s::text[], %s, %s)
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What became of one pair, and how fresh it is. `wanted`.
+    """What became of one pair, and how fresh it is.
 
-    It is stale and may be asked for now.
+    `wanted`: it is stale and may be asked for now.
     """
 
     data_type: str

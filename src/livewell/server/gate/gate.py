@@ -2,12 +2,12 @@
 
 host ──▶ preflight of another origin ──▶ announced size ──▶ who (below /v1) ──▶ how often ──▶ the whole body ──▶ a place ──▶ the client's own line, or that of large bodies ──▶ route
 
-What a connection may cost before this is said in connections.py. How often comes before a place:
-whoever asks too often is told so and takes nobody's place; and a body is read before a place is
-taken, so whoever drips it holds none. Health checks need no place. Every bound that clients share
-has a share for each of them (places.py). Written against ASGI itself: nothing here holds an answer
-back, so streams pass through. Everything below /v1 needs a caller unless it is in OPEN; a route
-cannot forget to ask.
+What a connection may cost before this is said in connection/limits.py. How often comes before a
+place: whoever asks too often is told so and takes nobody's place; and a body is read before a place
+is taken, so whoever drips it holds none. Health checks need no place. Every bound that clients
+share has a share for each of them (bounds/request_slots.py). Written against ASGI itself: nothing
+here holds an answer back, so streams pass through. Everything below /v1 needs a caller unless it is
+in OPEN; a route cannot forget to ask.
 """
 
 from __future__ import annotations

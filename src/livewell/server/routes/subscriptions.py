@@ -1,4 +1,4 @@
-"""Viewers: sessions, what they are subscribed to, and their streams.
+"""Sessions: what they are subscribed to, and their streams.
 
 A session is one client that looks; its id is random and made by the caller, or here. No session, a malformed id and somebody else's are one and the same answer.
 """
@@ -79,7 +79,7 @@ class Pairs(BaseModel):
 class Subscribed(BaseModel):
     """What became of one pair, and how fresh it is.
 
-    Answer: subscribed, unknown_type, bad_key, capped, cold_budget, forbidden.
+    `answer` is subscribed, unknown_type, bad_key, capped, cold_budget or forbidden.
     """
 
     type: str
