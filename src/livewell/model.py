@@ -79,7 +79,7 @@ class Cancelled(StrEnum):
 class Enqueued(NamedTuple):
     """The answer to one enqueue.
 
-    Id is the job that stands for it: itself, the one it was merged into, or the one that is held.
+    `id` is the job that stands for it: itself, the one it was merged into, or the one that is held.
     """
 
     answer: Answer
@@ -185,7 +185,7 @@ RunEnd = Outcome | FinishedElsewhere | None
 class Retry(Exception):
     """Raise in a handler to be run again later.
 
-    Raise Retry("503", after="30s", blame=Blame.UPSTREAM). Counts as an attempt.
+    `raise Retry("503", after="30s", blame=Blame.UPSTREAM)`. It counts as an attempt.
     """
 
     def __init__(

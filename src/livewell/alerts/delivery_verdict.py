@@ -42,9 +42,9 @@ _FAILED = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """As settle_attempt takes it. `detail` is ours.
+    """As settle_attempt takes it.
 
-    Never the address, never the receiver's words.
+    `detail` is ours: never the address, never the receiver's words.
     """
 
     outcome: Outcome

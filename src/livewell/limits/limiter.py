@@ -1,7 +1,8 @@
 """A limiter: the limits of one outside resource, declared once and held by the database for every queue that names it.
 
-app.limiter("fmp", rate="300/min", budget="20GB/30d", concurrency=10, per_key=1, breaker=Breaker(),
-credentials=["main", "spare"]) app.queue("quotes", limiter="fmp")
+    app.limiter("fmp", rate="300/min", budget="20GB/30d", concurrency=10, per_key=1,
+                breaker=Breaker(), credentials=["main", "spare"])
+    app.queue("quotes", limiter="fmp")
 
 Rate, budget and breaker are per credential; concurrency is for all of them together. A credential
 is a name: what it stands for stays in the application.

@@ -38,7 +38,7 @@ _STOPPED = (0, -signal.SIGTERM)  # the latter: it was still importing, and held 
 class Restart:
     """Seconds before a dead child is replaced: base · 2ⁿ up to the cap, ± 20 %.
 
-    N starts again after a calm run.
+    n starts again after a calm run.
     """
 
     base_seconds: float = 0.5

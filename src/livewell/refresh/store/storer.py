@@ -44,7 +44,7 @@ _REST_SECONDS_MAX = 0.02
 class Stored:
     """What became of one result.
 
-    Stored, unchanged, older, missing, type_changed, rejected (reason), fenced.
+    `answer` is stored, unchanged, older, missing, type_changed, rejected (with its reason) or fenced.
     """
 
     answer: str

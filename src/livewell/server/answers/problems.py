@@ -1,6 +1,6 @@
 """Errors as RFC 9457 problem documents.
 
-Type, title, status, detail, and where it fits the field and what is allowed.
+Each has type, title, status, detail, and where it fits the field and what is allowed.
 
 A problem says what happened and what is allowed. It never holds SQL, a path of this machine, a
 secret, or anything about what the caller may not see.

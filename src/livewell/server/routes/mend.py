@@ -38,9 +38,10 @@ class OneCredential(BaseModel):
 
 
 class ProbedDocument(BaseModel):
-    """probing: the next call is the probe; silent: the upstream asked for silence.
+    """What became of the wish to probe.
 
-    Closed: nothing to probe.
+    probing: the next call is the probe; silent: the upstream asked for silence; closed: nothing to
+    probe.
     """
 
     answer: Probed

@@ -27,9 +27,9 @@ SYMBOLS_MAX = 500  # of one batch
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One kind of data. step_seconds 0: the market's tick. time_field "".
+    """One kind of data.
 
-    The source gives no time.
+    step_seconds 0: the market's tick. time_field "": the source gives no time.
     """
 
     name: str
