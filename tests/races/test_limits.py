@@ -1,4 +1,4 @@
-"""Limits under races: what runs, what was granted and what was reserved is read after the lock, in a statement of its own (DESIGN 3.5).
+"""Limits under races: what runs, what was granted and what was reserved is read after the lock, in a statement of its own.
 
 Few sessions go through all interleavings; crowds meet at a gate inside the claim, so that as many
 as can get past the locks do so before any of them has committed.

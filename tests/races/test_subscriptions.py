@@ -1,4 +1,6 @@
-"""Subscribing beside the due check, the sweep, other sessions of the same user, and heartbeats (DESIGN 6): a watched key never sleeps, caps hold, nothing is left behind.
+"""Subscribing beside the due check, the sweep, other sessions of the same user, and heartbeats.
+
+A watched key never sleeps, caps hold, nothing is left behind.
 
 Every race has a variant broken on purpose that is seen to fail.
 """
