@@ -24,7 +24,7 @@ from bench.stage import Stage, perform
 from livewell.db import Database
 from livewell.db.nudge import Nudger
 from livewell.refresh.nudges import CHANGED
-from livewell.server.app import create_app, guarded
+from livewell.server.app import create_app, gated
 from livewell.server.pools import addresses
 from livewell.server.process import ServerProcess
 from livewell.server.serve import HttpServer, bind
@@ -46,7 +46,7 @@ async def serve(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     """The server, until told to stop."""
     stage, given = Stage(), settings(dsn, options["port"], **options["changes"])
     async with ServerProcess(addresses(given), given) as state:
-        server = HttpServer(guarded(create_app(state)), state, bind("127.0.0.1", options["port"]))
+        server = HttpServer(gated(create_app(state)), state, bind("127.0.0.1", options["port"]))
         running = asyncio.create_task(server.run())
         await stage.ready()
         await stage.until_stopped(lambda: state.streams.dropped)

@@ -1,6 +1,7 @@
 """Races for the sessions of a public key.
 
-Separate connections, and never one more than it may have (R3, DESIGN §3 rule 5).
+Separate connections, and never one more than it may have (R3): what there is is counted after the
+lock, in a statement of its own.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from livewell.server.app import create_app, guarded
+from livewell.server.app import create_app, gated
 from livewell.server.auth.api_keys import NewKey
 from livewell.server.pools import Addresses
 from livewell.server.process import ServerProcess
@@ -64,8 +64,8 @@ class Web:
         self.dsn = dsn
         self.state = state
         self.base = base
-        self.application: Any = None  # the guarded application, where there is no socket
-        self.guard: Any = None  # the same, where there is one
+        self.application: Any = None  # the gated application, where there is no socket
+        self.gate: Any = None  # the same, where there is one
         self.server: Any = None  # that listens there
         self._transport = transport
         self._administrator: psycopg.Connection | None = None
@@ -125,7 +125,7 @@ async def in_process(dsn: str, made: dict[str, tuple[str, str]], settings: Setti
     An answer is complete before it is seen, so not for streams.
     """
     async with ServerProcess(addresses(dsn, made), settings) as state:
-        application = guarded(create_app(state))
+        application = gated(create_app(state))
         web = Web(dsn, state, httpx2.ASGITransport(app=application, raise_app_exceptions=False), BASE)
         web.application = application
         try:
@@ -139,11 +139,11 @@ async def listening(dsn: str, made: dict[str, tuple[str, str]], settings: Settin
     """With a socket, for streams and for what only shows on the wire."""
     async with ServerProcess(addresses(dsn, made), settings) as state:
         bound = bind("127.0.0.1", 0)
-        guard = guarded(create_app(state))
-        server = HttpServer(guard, state, bound)
+        gate = gated(create_app(state))
+        server = HttpServer(gate, state, bound)
         running = asyncio.create_task(server.run())
         web = Web(dsn, state, None, address_of(bound))
-        web.guard, web.server = guard, server
+        web.gate, web.server = gate, server
         try:
             yield web
         finally:

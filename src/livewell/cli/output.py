@@ -128,9 +128,9 @@ def print_facts(facts: Mapping[str, object]) -> None:
 
 
 def say_more(rows: Sequence[Mapping[str, Any]], limit: int, place: Callable[[Mapping[str, Any]], object]) -> None:
-    """Below a full page: how to see the next one. place.
+    """Below a full page: how to see the next one.
 
-    Where a row stands, as --after takes it.
+    place: where a row stands, as --after takes it.
     """
     if len(rows) >= limit:
         echo(f"\nThe first {limit:,} are shown; for more: --after {shlex.quote(str(place(rows[-1])))}")

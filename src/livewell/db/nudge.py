@@ -70,7 +70,7 @@ class Nudger:
             listener(name)
 
     def nudge(self, name: str) -> None:
-        """Something changed under this name: a queue, or `cancel`.
+        """Something changed under this name: that of a queue, or one in a package's nudges.py.
 
         Returns at once; a lost nudge only costs a poll interval.
         """

@@ -12,9 +12,9 @@ _STATE = "SELECT livewell.system_state()"
 
 
 async def read_state(database: Database) -> Document:
-    """What livewell.system_state() says: one document with a part for each package, and took_ms.
+    """What livewell.system_state() says: one document with a part for each package.
 
-    How long asking took.
+    And took_ms: how long asking took.
     """
     began = time.monotonic()
     [(document,)] = await database.call(_STATE)

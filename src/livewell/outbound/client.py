@@ -85,7 +85,7 @@ class Outbound:
     ) -> None:
         """ca_file adds an authority to trust (verification is always on).
 
-        Resolve stands in for the machine's resolver.
+        `resolve` stands in for the machine's resolver.
         """
         if not 0 < deadline_seconds <= 600 or not 1 <= connections_max <= 10_000 or not 0 <= keepalive_seconds <= 600:
             raise InvalidOption(

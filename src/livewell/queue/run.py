@@ -184,7 +184,7 @@ def _outcome_of(error: Exception) -> Outcome | None:
 def failed(error: BaseException, text: str | None = None) -> Failed:
     """A failure with all that is told of it.
 
-    Text where the error's own would not say what happened.
+    text: for where the error's own would not say what happened.
     """
     return Failed(text or describe(error), cause=cause_of(error), traceback=traceback_of(error))
 

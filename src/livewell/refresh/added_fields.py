@@ -26,13 +26,15 @@ class AddedFields:
         self._call = call
         self._warned: set[tuple[str, str]] = set()
 
-    def note(self, name: str, results: Results) -> None:
-        """These came for a type of this name."""
+    def note(self, data_type: str, results: Results) -> None:
+        """These came for this type."""
         added = {field for result in results.values() if isinstance(result, Value) for field in result.added_fields}
-        new = sorted(field for field in added if (name, field) not in self._warned)[:_FIELDS_MAX]
+        new = sorted(field for field in added if (data_type, field) not in self._warned)[:_FIELDS_MAX]
         if new and len(self._warned) < _WARNED_MAX:
-            self._warned |= {(name, field) for field in new}
-            asyncio.get_running_loop().create_task(self._warn(f"{name}: the upstream added fields", ", ".join(new)))
+            self._warned |= {(data_type, field) for field in new}
+            asyncio.get_running_loop().create_task(
+                self._warn(f"{data_type}: the upstream added fields", ", ".join(new))
+            )
 
     async def _warn(self, what: str, sample: str) -> None:
         try:

@@ -3,15 +3,17 @@
 from pathlib import Path
 
 from livewell.capability import Capability, Chore, CommandEntry
+from livewell.refresh.nudges import DUE
+from livewell.refresh.queues import ALL_QUEUES
 
 CAPABILITY = Capability(
     name="refresh",
     migrations=Path(__file__).parent / "sql",
     api={"reads": "livewell.refresh.read.reads:Reads.of"},
-    queues=("refresh.*",),
+    queues=(ALL_QUEUES,),
     work="livewell.refresh.worker_part:work",
     housekeeping=(Chore("SELECT livewell.prune_refresh(%s, %s)", lambda settings: (settings.stat_days, 1000)),),
-    singletons=("refresh.due",),
+    singletons=(DUE,),
     gauges="livewell.refresh.gauges:GAUGES",
     checks="livewell.refresh.doctor:CHECKS",
     stuck="livewell.refresh.stuck:stuck",

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from livewell.finding import Check, Finding, Patient, instant, span
+from livewell.refresh.nudges import DUE
+from livewell.refresh.queues import ALL_QUEUES
 from livewell.telemetry.system_state import Document, part
 
 _QUIET = """
@@ -127,9 +129,12 @@ def _unworked(state: Document, one: dict[str, Any]) -> tuple[str, str] | None:
         return f"No living worker works its queue {one['queue']}.", f"livewell worker --queue {one['queue']}"
     if queue["paused_at"]:
         return f"Its queue {one['queue']} is paused.", f"livewell queues resume {one['queue']}"
-    due = next((each for each in part(state, "leases").get("singletons", ()) if each["name"] == "refresh.due"), None)
+    due = next((each for each in part(state, "leases").get("singletons", ()) if each["name"] == DUE), None)
     if due is None or not due["held"]:
-        return "Nobody does the due check: no worker has queues of refreshes.", "livewell worker --queue 'refresh.*'"
+        return (
+            "Nobody does the due check: no worker has queues of refreshes.",
+            f"livewell worker --queue '{ALL_QUEUES}'",
+        )
     return None
 
 
@@ -206,7 +211,7 @@ async def viewers(patient: Patient) -> Sequence[Finding]:
             "Nobody counts as a viewer, so nothing is refreshed on demand. Either everybody left and no worker "
             "sweeps, or heartbeats (PUT /v1/sessions/ID, every 60 s) do not arrive.",
             "curl -i -X PUT SERVER/v1/sessions/ID from where the clients are; if nobody should be there: "
-            "livewell worker --queue 'refresh.*' sweeps them",
+            f"livewell worker --queue '{ALL_QUEUES}' sweeps them",
         )
     ]
 

@@ -6,6 +6,7 @@ SQL makes the same names in `refresh_queue()`.
 from __future__ import annotations
 
 PREFIX = "refresh."
+ALL_QUEUES = f"{PREFIX}*"  # stands for every one of them, as a worker is told
 
 
 def queue_name(upstream: str, pool: str | None = None) -> str:

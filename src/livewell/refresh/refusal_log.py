@@ -20,11 +20,11 @@ class RefusalLog:
     def __init__(self) -> None:
         self._repeats = Repeats()
 
-    def tell(self, name: str, key: str, reason: str, seen: Result) -> None:
+    def tell(self, data_type: str, key: str, reason: str, seen: Result) -> None:
         """This key of this type brought nothing that could be stored."""
-        if self._repeats.passes(f"{name}: {reason}"):
+        if self._repeats.passes(f"{data_type}: {reason}"):
             detail = clean(seen.detail) if isinstance(seen, Failure) else ""
-            log.warning("refresh refused", type=name, key=clean(key), reason=reason, seen=detail)
+            log.warning("refresh refused", type=data_type, key=clean(key), reason=reason, seen=detail)
 
     def flush(self, *, everything: bool = False) -> None:
         """Say how many were not told one by one, where their minute is over."""

@@ -43,6 +43,7 @@ from livewell.refresh.fetch.upstream_call import Fetched, fetch
 from livewell.refresh.fetch.upstream_limits import UpstreamLimits
 from livewell.refresh.job_payload import Wanted
 from livewell.refresh.nudges import CHANGED
+from livewell.refresh.queues import ALL_QUEUES
 from livewell.refresh.reasons import Reason
 from livewell.refresh.redaction import hide_secrets
 from livewell.refresh.refusal_log import RefusalLog
@@ -58,7 +59,6 @@ from livewell.telemetry.secret_forms import secrets_of
 log = structlog.get_logger("livewell.refresh")
 
 KIND = "livewell.refresh"
-QUEUES = "refresh.*"
 
 _KEYS_MAX = 1000  # of one call, whatever a type says
 _TIMEOUT_SECONDS = 60.0  # a call has 10, and an outage of the database is waited out for a while
@@ -111,7 +111,7 @@ class RefreshTask:
     @property
     def task(self) -> TaskDefinition:
         """What the worker runs."""
-        policy = TaskPolicy(QUEUES, 4, _TIMEOUT_SECONDS, Lane.PEOPLE, 0, _KEYS_MAX)
+        policy = TaskPolicy(ALL_QUEUES, 4, _TIMEOUT_SECONDS, Lane.PEOPLE, 0, _KEYS_MAX)
         return define(self.refresh, name=KIND, policy=policy)
 
     async def run(self) -> None:

@@ -126,7 +126,7 @@ class WhyKey:
 async def why_key(database: Database, type: str, key: str) -> WhyKey:  # noqa: A002 - it is the type's name, and called so everywhere
     """Ask the database; it must be a login that sees all viewers and jobs.
 
-    Worker, operate or readonly.
+    That is worker, operate or readonly.
     """
     row: tuple[Any, ...] = (await database.call(_WHY, (type, key)))[0]
     return WhyKey(type, key, *row)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from livewell.outbound import Outbound
 from livewell.refresh.definition.credentials import Credentials
 from livewell.refresh.due.check import DueCheck
+from livewell.refresh.queues import PREFIX
 from livewell.refresh.subscribe.sweep import sweeping
 from livewell.refresh.task import KIND, RefreshTask
 from livewell.schedule.work import Work, WorkerContext
@@ -17,7 +18,7 @@ def work(context: WorkerContext) -> Work:
     """For one worker."""
     database = context.database
     can_use = Credentials(database.settings).can_use
-    if not context.works("refresh."):
+    if not context.works(PREFIX):
         return Work(can_use=can_use)
     refresh = RefreshTask(
         database,

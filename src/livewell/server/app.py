@@ -37,7 +37,7 @@ _PROBLEMS = {
 
 
 def create_app(state: ServerProcess) -> FastAPI:
-    """The application without its gate, for code that adds routes to it; serve guarded(app)."""
+    """The application without its gate, for code that adds routes to it; serve gated(app)."""
     app = FastAPI(
         title="Livewell",
         version=VERSION,
@@ -60,7 +60,7 @@ def create_app(state: ServerProcess) -> FastAPI:
     return app
 
 
-def guarded(app: FastAPI) -> ASGIApp:
+def gated(app: FastAPI) -> ASGIApp:
     """What a server runs."""
     return Gate(app, app.state.server)
 

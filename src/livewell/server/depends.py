@@ -27,7 +27,7 @@ async def state_of(request: Request) -> ServerProcess:
 
 
 async def caller_of(request: Request) -> Caller:
-    """Whom the guard let in."""
+    """Whom the gate let in."""
     caller: Caller = request.state.caller
     return caller
 

@@ -3,7 +3,7 @@
 Only that job fails; its neighbours in the same process do not notice.
 
 Some hogs ask for everything at once. One glutton takes what there is piece by piece and sits on it:
-meanwhile any allocation in the process may fail, the keeper's and the exchange's too. Innocents may
+meanwhile any allocation in the process may fail, the keeper's and ClaimAhead's too. Innocents may
 then be run again, or the worker may give up and be replaced as a supervisor would; but none of them
 is lost, doubled or dead-lettered.
 

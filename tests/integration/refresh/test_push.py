@@ -29,8 +29,8 @@ from tests.support.store_sql import StoreSession
 AAPL, MSFT = ("quote", "AAPL"), ("quote", "MSFT")
 
 
-def value_of(shown: KeyState) -> Any:
-    return None if shown.text is None else orjson.loads(shown.text)
+def value_of(state: KeyState) -> Any:
+    return None if state.text is None else orjson.loads(state.text)
 
 
 class Stage:
@@ -62,10 +62,10 @@ class Stage:
         has: dict[str, float | None] = {}
         async with asyncio.timeout(seconds):
             while any(has.get(key, -1) != price for key, price in wanted.items()):
-                for shown in await follower.take():
-                    seen.append(shown)
-                    value = value_of(shown)
-                    has[shown.key] = None if value is None else value["price"]
+                for state in await follower.take():
+                    seen.append(state)
+                    value = value_of(state)
+                    has[state.key] = None if value is None else value["price"]
         return seen
 
 
@@ -129,8 +129,8 @@ async def test_the_state_comes_first_and_then_what_changes(stage: Stage) -> None
     await stage.prices(follower, {"AAPL": 1, "MSFT": None})
     stage.store("MSFT", 5)
 
-    [shown] = await stage.prices(follower, {"MSFT": 5})
-    assert (shown.place, shown.verdict, follower.awaited) == (MSFT, "fresh", set())
+    [state] = await stage.prices(follower, {"MSFT": 5})
+    assert (state.pair, state.verdict, follower.awaited) == (MSFT, "fresh", set())
 
 
 async def test_a_store_between_register_and_snapshot_is_not_missed(stage: Stage) -> None:
@@ -149,7 +149,7 @@ async def test_a_store_between_register_and_snapshot_is_not_missed(stage: Stage)
 
     seen = await stage.prices(follower, {"AAPL": 2})
 
-    assert [shown.version for shown in seen] in ([1, 2], [2])
+    assert [state.version for state in seen] in ([1, 2], [2])
 
 
 async def test_a_late_commit_is_found_by_looking_back(stage: Stage) -> None:
@@ -255,7 +255,7 @@ async def test_a_verdict_turns_by_time_alone(livewell_settings: Settings) -> Non
             while not seen or seen[-1].verdict != "stale":
                 seen += await follower.take()
 
-    assert [(shown.verdict, shown.version, value_of(shown)) for shown in seen] == [
+    assert [(state.verdict, state.version, value_of(state)) for state in seen] == [
         ("fresh", 1, {"price": 1}),
         ("stale", 1, {"price": 1}),
     ]
@@ -280,16 +280,16 @@ async def test_a_key_that_is_left_and_followed_again_while_it_is_read_keeps_its_
 
     seen = await stage.prices(second, {"AAPL": 1})
 
-    assert {value_of(shown)["price"] for shown in seen} == {1}
+    assert {value_of(state)["price"] for state in seen} == {1}
 
 
 async def test_a_key_of_a_type_that_is_gone_is_missing(stage: Stage) -> None:
     """Whoever waits for the whole snapshot is not kept waiting."""
     follower = stage.hub.follow([("nosuch", "X")])
 
-    [shown] = await follower.take()
+    [state] = await follower.take()
 
-    assert (shown.verdict, shown.version, follower.awaited) == ("missing", 0, set())
+    assert (state.verdict, state.version, follower.awaited) == ("missing", 0, set())
 
 
 async def test_an_outage_is_survived(stage: Stage) -> None:
@@ -319,9 +319,9 @@ async def test_a_slow_follower_gets_the_latest_and_no_backlog(stage: Stage) -> N
         stage.store("AAPL", price)
         await stage.prices(quick, {"AAPL": price})
 
-    [shown] = await slow.take()
+    [state] = await slow.take()
 
-    assert (shown.version, value_of(shown)) == (20, {"price": 20})
+    assert (state.version, value_of(state)) == (20, {"price": 20})
 
 
 async def test_a_key_is_read_and_serialised_once_for_all_its_followers(stage: Stage) -> None:
@@ -332,12 +332,12 @@ async def test_a_key_is_read_and_serialised_once_for_all_its_followers(stage: St
     reads = stage.hub.reads
     stage.store("AAPL", 2)
     for follower in followers:
-        [shown] = await stage.prices(follower, {"AAPL": 2})
-        states.append(shown)
+        [state] = await stage.prices(follower, {"AAPL": 2})
+        states.append(state)
 
     assert stage.hub.reads == reads + 1
-    assert len({id(shown) for shown in states}) == 2
-    assert len({id(shown.body(value=True, numbers="number")) for shown in states}) == 2
+    assert len({id(state) for state in states}) == 2
+    assert len({id(state.body(value=True, numbers="number")) for state in states}) == 2
 
 
 async def test_at_rest_nothing_is_read(stage: Stage) -> None:
@@ -380,7 +380,7 @@ async def test_keys_come_and_go_with_their_followers(livewell_settings: Settings
         stage.store("AAPL", 3)
         stage.store("MSFT", 4)
 
-        assert {shown.place for shown in await stage.prices(follower, {"MSFT": 4})} == {MSFT}
+        assert {state.pair for state in await stage.prices(follower, {"MSFT": 4})} == {MSFT}
         assert follower.keys == {MSFT}
 
 
@@ -393,9 +393,9 @@ async def test_the_document_is_exact_and_says_nothing_of_errors(stage: Stage) ->
     stage.session.rows("UPDATE livewell_data.quote SET price = 123456789012345678.000000000000000001")
     stage.session.rows("UPDATE livewell.ledger SET reason = 'timeout', error = 'secret detail'")
     follower = stage.hub.follow([AAPL])
-    [shown] = await follower.take()
+    [state] = await follower.take()
 
-    whole, brief = shown.document(value=True), shown.document(value=False)
+    whole, brief = state.document(value=True), state.document(value=False)
 
     assert b'"value":{"price": 123456789012345678.000000000000000001}' in whole
     assert set(orjson.loads(whole)) - set(orjson.loads(brief)) == {"value"}
@@ -407,9 +407,9 @@ async def test_the_heap_of_turning_verdicts_stays_small(stage: Stage) -> None:
     """A hundred stores of one key leave one entry that counts, and few others."""
     follower = stage.hub.follow([AAPL])
     await stage.prices(follower, {"AAPL": None})
-    place: Pair = AAPL
+    pair: Pair = AAPL
     for _ in range(5000):
-        stage.hub._turn(place, 60.0)
+        stage.hub._turn(pair, 60.0)
     stage.store("AAPL", 1)
     await stage.prices(follower, {"AAPL": 1})
 
@@ -437,7 +437,7 @@ async def test_values_beyond_the_bound_are_let_go_and_read_again_for_who_comes(l
         assert 0 < stage.hub._known.bytes <= 40
 
         stage.store("K0", 99.0)
-        assert [shown.key for shown in await stage.prices(first, {"K0": 99.0})] == ["K0"]
+        assert [state.key for state in await stage.prices(first, {"K0": 99.0})] == ["K0"]
         await stage.prices(second, {"K0": 99.0})
         stage.hub.unfollow(first)
         stage.hub.unfollow(second)
@@ -483,11 +483,11 @@ async def test_an_answer_that_was_held_up_is_not_the_fresher_for_it(stage: Stage
     for as long again.
     """
     stage.store("AAPL", 1)
-    [shown] = await stage.prices(stage.hub.follow([AAPL]), {"AAPL": 1})
-    row = ("fresh", None, None, None, 1, 1, None, None, "{}", shown.stale_at, 60.0, 0.0)
+    [state] = await stage.prices(stage.hub.follow([AAPL]), {"AAPL": 1})
+    row = ("fresh", None, None, None, 1, 1, None, None, "{}", state.stale_at, 60.0, 0.0)
 
     held = KeyState(AAPL, row, asked_at=clock() - 61)
 
-    assert (held.now().verdict, shown.now().verdict) == ("stale", "fresh")
+    assert (held.now().verdict, state.now().verdict) == ("stale", "fresh")
     assert orjson.loads(held.now().document())["fresh_for_seconds"] is None
-    assert 0 < orjson.loads(shown.document())["fresh_for_seconds"] <= 60
+    assert 0 < orjson.loads(state.document())["fresh_for_seconds"] <= 60

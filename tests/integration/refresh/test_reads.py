@@ -22,10 +22,10 @@ def calls(market: Market, path: str | None = None) -> list[dict[str, object]]:
     return [event for event in found if path is None or str(event["path"]).endswith(path)]
 
 
-async def first(market: Market, keys: list[str], verdict: str, *, kind: str = "quote") -> dict[str, Reading]:
+async def first(market: Market, keys: list[str], verdict: str, *, data_type: str = "quote") -> dict[str, Reading]:
     """Watch until every key has this verdict."""
     seen: dict[str, Reading] = {}
-    async with asyncio.timeout(30), aclosing(market.app.watch(kind, keys)) as readings:
+    async with asyncio.timeout(30), aclosing(market.app.watch(data_type, keys)) as readings:
         async for reading in readings:
             seen[reading.key] = reading
             if len(seen) == len(keys) and all(one.verdict == verdict for one in seen.values()):

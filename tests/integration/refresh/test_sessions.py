@@ -28,9 +28,9 @@ class Server:
         self.stage.session.subscribe(session, *keys, user=user)
         return uuid.UUID(session)
 
-    async def follows(self, viewing: StreamedSession, *keys: str) -> None:
+    async def follows(self, streamed: StreamedSession, *keys: str) -> None:
         async def so() -> bool:
-            return {key for _, key in viewing.follower.keys} == set(keys)
+            return {key for _, key in streamed.follower.keys} == set(keys)
 
         await eventually_async(so, timeout=60, what=f"it follows {keys}")
 
@@ -47,14 +47,14 @@ async def test_a_session_is_followed_with_what_it_is_subscribed_to(server: Serve
     """Its own user's only; another's and no session at all are the same."""
     session = server.opened("AAPL", "MSFT")
 
-    viewing = await server.sessions.open(session, "ann")
+    streamed = await server.sessions.open(session, "ann")
 
-    assert viewing is not None
-    assert {key for _, key in viewing.follower.keys} == {"AAPL", "MSFT"}
+    assert streamed is not None
+    assert {key for _, key in streamed.follower.keys} == {"AAPL", "MSFT"}
     assert await server.sessions.open(session, "eve") is None
     assert await server.sessions.open(session, None) is None
     assert await server.sessions.open(uuid.uuid4(), "ann") is None
-    server.sessions.close(viewing)
+    server.sessions.close(streamed)
     assert (server.sessions.count, server.stage.hub.followed) == (0, 0)
 
 
@@ -67,10 +67,10 @@ async def test_an_anonymous_session_is_its_own_user(server: Server) -> None:
 async def test_types_that_may_not_be_seen_are_not_followed(server: Server) -> None:
     session = server.opened("AAPL")
 
-    viewing = await server.sessions.open(session, "ann", lambda kind: kind != "quote")
+    streamed = await server.sessions.open(session, "ann", lambda data_type: data_type != "quote")
 
-    assert viewing is not None
-    assert viewing.follower.keys == set()
+    assert streamed is not None
+    assert streamed.follower.keys == set()
 
 
 async def test_a_capped_key_of_a_type_that_was_taken_away_is_not_followed_when_there_is_room(
@@ -83,14 +83,14 @@ async def test_a_capped_key_of_a_type_that_was_taken_away_is_not_followed_when_t
     """
     async with staged(livewell_settings, poll_seconds=3600, client_keys_max=1) as stage:
         server = Server(stage, StreamedSessions(stage.database, stage.hub))
-        viewing = await server.sessions.open(server.opened("AAPL", "MSFT"), "ann", client=Client("ann"))
-        assert viewing is not None
-        assert (len(viewing.follower.keys), len(viewing.capped)) == (1, 1)
+        streamed = await server.sessions.open(server.opened("AAPL", "MSFT"), "ann", client=Client("ann"))
+        assert streamed is not None
+        assert (len(streamed.follower.keys), len(streamed.capped)) == (1, 1)
 
-        server.sessions.allow(viewing, lambda kind: kind != "quote")
+        server.sessions.allow(streamed, lambda data_type: data_type != "quote")
         server.sessions._fill()
 
-        assert (viewing.follower.keys, viewing.capped) == (set(), {})
+        assert (streamed.follower.keys, streamed.capped) == (set(), {})
         await server.sessions.stop()
 
 
@@ -100,13 +100,13 @@ async def test_a_change_through_another_server_is_found_at_the_poll_interval(ser
     Broken once: without the comparison of all sessions this ran into its timeout.
     """
     session = server.opened("AAPL")
-    viewing = await server.sessions.open(session, "ann")
-    assert viewing is not None
+    streamed = await server.sessions.open(session, "ann")
+    assert streamed is not None
 
     server.stage.session.subscribe(str(session), "MSFT", user="ann")
-    await server.follows(viewing, "AAPL", "MSFT")
+    await server.follows(streamed, "AAPL", "MSFT")
     server.stage.session.unsubscribe(str(session), "AAPL", user="ann")
-    await server.follows(viewing, "MSFT")
+    await server.follows(streamed, "MSFT")
 
 
 async def test_a_nudge_and_a_touch_are_faster_than_the_poll_interval(livewell_settings: Settings) -> None:
@@ -114,29 +114,29 @@ async def test_a_nudge_and_a_touch_are_faster_than_the_poll_interval(livewell_se
     async with staged(livewell_settings, poll_seconds=3600) as stage:
         server = Server(stage, StreamedSessions(stage.database, stage.hub))
         session = server.opened("AAPL")
-        viewing = await server.sessions.open(session, "ann")
-        assert viewing is not None
+        streamed = await server.sessions.open(session, "ann")
+        assert streamed is not None
         stage.session.subscribe(str(session), "MSFT", user="ann")
         server.sessions.touch(session)
-        await server.follows(viewing, "AAPL", "MSFT")
+        await server.follows(streamed, "AAPL", "MSFT")
         stage.session.subscribe(str(session), "IBM", user="ann")
         stage.session.rows("SELECT pg_notify('livewell', %s)", SESSIONS)
-        await server.follows(viewing, "AAPL", "MSFT", "IBM")
+        await server.follows(streamed, "AAPL", "MSFT", "IBM")
         await server.sessions.stop()
 
 
 async def test_a_session_that_is_closed_elsewhere_ends(server: Server) -> None:
     """Whoever waits for its changes is woken."""
     session = server.opened("AAPL")
-    viewing = await server.sessions.open(session, "ann")
-    assert viewing is not None
-    await viewing.follower.take()
+    streamed = await server.sessions.open(session, "ann")
+    assert streamed is not None
+    await streamed.follower.take()
 
     server.stage.session.close_session(str(session), "ann")
 
     async with asyncio.timeout(60):
-        while not viewing.ended:
-            await viewing.follower.take()
+        while not streamed.ended:
+            await streamed.follower.take()
 
 
 async def test_a_change_while_it_is_opened_is_not_missed(livewell_settings: Settings) -> None:
@@ -162,10 +162,10 @@ async def test_a_change_while_it_is_opened_is_not_missed(livewell_settings: Sett
         server.sessions.touch(session)
         gate.open.set()
 
-        viewing = await opening
+        streamed = await opening
 
-        assert viewing is not None
-        await server.follows(viewing, "AAPL", "MSFT")
+        assert streamed is not None
+        await server.follows(streamed, "AAPL", "MSFT")
         await server.sessions.stop()
 
 
@@ -187,11 +187,11 @@ async def test_a_crowd_that_comes_at_once_is_a_few_queries(server: Server, monke
 
     monkeypatch.setattr(server.sessions, "_read", counted)
 
-    viewings = await asyncio.gather(*(server.sessions.open(one, "ann") for one in [*mine, theirs, mine[0]]))
+    opened = await asyncio.gather(*(server.sessions.open(one, "ann") for one in [*mine, theirs, mine[0]]))
 
     assert (sum(asked), max(asked)) == (101, 10)
     assert len(asked) <= 12
-    assert [viewing is None for viewing in viewings] == [False] * 100 + [True, False]
+    assert [streamed is None for streamed in opened] == [False] * 100 + [True, False]
 
 
 async def test_at_rest_all_sessions_cost_one_query_each_poll_interval(server: Server) -> None:
@@ -199,10 +199,10 @@ async def test_at_rest_all_sessions_cost_one_query_each_poll_interval(server: Se
 
     What counts is queries for each interval that passed.
     """
-    viewings = [await server.sessions.open(server.opened("AAPL"), "ann") for _ in range(20)]
+    opened = [await server.sessions.open(server.opened("AAPL"), "ann") for _ in range(20)]
     before, begun = server.sessions.queries, time.monotonic()
     await asyncio.sleep(0.65)  # two poll intervals: they are what is measured
     intervals = (time.monotonic() - begun) / 0.3
 
-    assert None not in viewings
+    assert None not in opened
     assert 1 <= server.sessions.queries - before <= intervals + 2

@@ -236,7 +236,7 @@ async def test_whoever_does_not_read_is_cut_off(wire: Web) -> None:
             await _until(partial(_answered, wire, answered))
 
     assert [told.kind for told in wire.state.refusals._take()] == ["slow_answer"]
-    assert wire.guard._requests._total == 0
+    assert wire.gate._requests._total == 0
 
 
 def _answered(wire: Web, n: int) -> bool:
@@ -265,7 +265,7 @@ class _AllPlacesTaken:
     """All places of the server are taken by others."""
 
     def __init__(self, wire: Web) -> None:
-        self._places = wire.guard._requests
+        self._places = wire.gate._requests
 
     def __enter__(self) -> None:
         self._before = self._places._total
@@ -542,7 +542,7 @@ async def test_large_bodies_of_many_clients_leave_connections_to_the_others(
         with psycopg.connect(livewell_dsn) as blocker:
             blocker.execute("LOCK TABLE livewell.subscription IN ACCESS EXCLUSIVE MODE")
             subscribing = [asyncio.create_task(viewer.subscribe(*many)) for viewer in viewers]
-            await _until(lambda: web.guard._requests._total == len(viewers))
+            await _until(lambda: web.gate._requests._total == len(viewers))
 
             assert (await reader.get("/v1/data/quote/AAPL")).status_code < 500
             assert not any(task.done() for task in subscribing)

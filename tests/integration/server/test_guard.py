@@ -420,11 +420,11 @@ class TestLimited:
         for _ in range(3):
             last = await loud.post("/v1/sessions")
         assert last.status_code == 429
-        guard = web.application
-        taken, guard._requests._total = guard._requests._total, guard._requests._places
+        gate = web.application
+        taken, gate._requests._total = gate._requests._total, gate._requests._places
 
         full = [(await client.post("/v1/sessions")).status_code for client in (loud, quiet)]
-        guard._requests._total = taken
+        gate._requests._total = taken
 
         assert full == [429, 503]
         assert (await quiet.post("/v1/sessions")).status_code == 201

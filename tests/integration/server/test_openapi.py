@@ -51,7 +51,7 @@ async def document(web: Web) -> dict[str, Any]:
 
 
 async def test_the_document_needs_no_key_and_has_every_route(web: Web) -> None:
-    """Of DESIGN §9, what this server serves."""
+    """One path of each part of the API stands for the rest."""
     paths = (await document(web))["paths"]
 
     for path in (

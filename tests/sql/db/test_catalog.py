@@ -1,4 +1,4 @@
-"""Rules that hold for every object in schema livewell, whichever package made it (contract 18, DESIGN §3).
+"""Rules that hold for every object in schema livewell, whichever package made it (contract 18).
 
 A rule is a query that names its offenders. Each comes with a statement that breaks it, so that no
 rule passes because it looks at nothing.
@@ -19,7 +19,7 @@ from tests.support.servers import new_database
 
 Connection = psycopg.Connection[Any]
 
-# The short list of DESIGN §3.10: name → reason.
+# Functions that may run with the rights of their owner: name → reason. No other may.
 DEFINER_ALLOWED = {
     "warn": "livewell_api has no table rights, and nobody shall write a warning that was not redacted and bounded",
     "record_act": "whoever may act writes a line of the audit, redacted and bounded, and can neither change nor "

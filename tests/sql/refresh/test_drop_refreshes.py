@@ -73,8 +73,8 @@ def test_what_somebody_wants_stays(refresh: RefreshSession) -> None:
     refresh.subscribe(viewer, "SEEN", user="ann")
     refresh.subscribe(gone, "SEEN", "LEFT", "RUNS")
     refresh.dispatch()
-    for kind, key in (("quote", "READ"), ("daily", "WALK")):
-        refresh.rows("SELECT livewell.read_through(%s, %s)", kind, key)
+    for data_type, key in (("quote", "READ"), ("daily", "WALK")):
+        refresh.rows("SELECT livewell.read_through(%s, %s)", data_type, key)
     refresh.rows("UPDATE livewell.ledger SET demanded_at = NULL WHERE key = 'WALK'")
     worker = refresh.register(queues=[QUEUE])
     refresh.rows(

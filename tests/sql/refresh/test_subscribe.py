@@ -70,7 +70,7 @@ def test_an_unknown_type_does_not_break_the_others(refresh: RefreshSession) -> N
 def test_strangers_bring_up_so_many_unknown_keys_a_minute(refresh: RefreshSession) -> None:
     """Beyond it they are refused and cost nothing.
 
-    Keys that somebody asked for before, and sessions without a budget, are free (DESIGN §6).
+    Keys that somebody asked for before, and sessions without a budget, are free.
     """
     refresh.freeze()  # a budget is per minute of the clock
     known, eve = refresh.open("ann"), refresh.open("eve")

@@ -114,12 +114,12 @@ async def serving(ready: Serving) -> AsyncIterator[Callable[[], None]]:
     """
     import asyncio  # noqa: PLC0415 - heavy
 
-    from livewell.server.app import create_app, guarded  # noqa: PLC0415 - heavy
+    from livewell.server.app import create_app, gated  # noqa: PLC0415 - heavy
     from livewell.server.process import ServerProcess  # noqa: PLC0415 - heavy
     from livewell.server.serve import HttpServer  # noqa: PLC0415 - heavy
 
     async with ServerProcess(ready.where, ready.settings) as state:
-        server = HttpServer(guarded(create_app(state)), state, ready.bound)
+        server = HttpServer(gated(create_app(state)), state, ready.bound)
         settle_memory()
         running = asyncio.create_task(server.run(), name="http")
         try:

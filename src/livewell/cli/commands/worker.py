@@ -20,6 +20,7 @@ import click
 from livewell.cli.command import INTERRUPTED, OK, PROBLEM, command, say
 from livewell.cli.terminal import echo
 from livewell.errors import ConfigurationError, LivewellError
+from livewell.refresh.queues import ALL_QUEUES, queue_name
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,7 +36,8 @@ QUEUES = click.option(
     "queues",
     multiple=True,
     metavar="NAME",
-    help="Work only this queue; may be repeated. refresh.* stands for all refreshes, refresh.fmp.slow for one pool.",
+    help=f"Work only this queue; may be repeated. {ALL_QUEUES} stands for all refreshes, "
+    f"{queue_name('fmp', 'slow')} for one pool.",
 )
 SLOTS = click.option(
     "--slots", type=click.IntRange(1, 1000), metavar="N", help="Jobs at once per process (LIVEWELL_WORKER_SLOTS)."

@@ -325,7 +325,7 @@ class ClaimAhead:
             if len(batch) == 1:
                 self._unwritable(batch[0], error)
             self._batch_max = 1
-        log.warning("exchange failed", error=str(error), failures=self._failures)
+        log.warning("cannot finish or claim jobs", error=str(error), failures=self._failures)
         await asyncio.sleep(backoff_seconds(self._failures))
 
     def _unwritable(self, held: Held, error: DatabaseError) -> None:

@@ -133,7 +133,7 @@ class ClaimLimited:
 
     @property
     def queues(self) -> set[str]:
-        """The queues it claims from; all others are claimed ahead by the exchange."""
+        """The queues it claims from; ClaimAhead claims from all others."""
         return set(self._due)
 
     def makes_room(self, queue: str) -> bool:

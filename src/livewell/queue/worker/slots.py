@@ -2,7 +2,7 @@
 
 There are as many places for calls of limited queues, which start the moment they are claimed.
 
-    idle ──job in buffer──▶ running ──ends──▶ result handed to the exchange ──▶ idle
+    idle ──job in buffer──▶ running ──ends──▶ result handed to ClaimAhead ──▶ idle
                                └── stopped from outside (timeout, cancel, fenced, shutdown): CancelledError with a reason
 
 A fixed set runs 72-99k jobs a second, a task per job 52-72k. One sweep watches all timeouts,

@@ -107,7 +107,7 @@ class Worker:
         # Jobs that may share a call are picked together, by claim_limited, also in a queue without
         # limits.
         shared = {task.policy.queue for task in tasks.values() if task.list_parameter is not None}
-        self._exchange = ClaimAhead(
+        self._claim_ahead = ClaimAhead(
             database,
             self.holding,
             [queue for queue in self._names if queue not in shared],
@@ -127,10 +127,10 @@ class Worker:
             slots=self._slots,
             make=self._make,
             can_use=can_use,  # whether this process has what a credential of a queue stands for
-            may_claim=lambda: self._exchange.may_claim,
+            may_claim=lambda: self._claim_ahead.may_claim,
             stopping=self._stopping.is_set,
             give_back=self._give_back,
-            on_suspect=self._exchange.alone,
+            on_suspect=self._claim_ahead.alone,
             on_buried=self._on_buried,
             on_unknown=lambda: self._keeper.beat_soon(reconcile=True),
             walls=walls,
@@ -164,8 +164,8 @@ class Worker:
 
     @property
     def calls(self) -> int:
-        """How many exchanges with the database it made."""
-        return self._exchange.calls
+        """How many calls it made to finish jobs and claim others."""
+        return self._claim_ahead.calls
 
     def stop(self) -> None:
         """Ask for a graceful stop.
@@ -182,9 +182,9 @@ class Worker:
         self._slots.start()
         self._keeper.start()
         self._nudger.attach(self._on_nudge)
-        exchanging = asyncio.create_task(self._exchange.run(), name="exchange")
+        claiming = asyncio.create_task(self._claim_ahead.run(), name="claim-ahead")
         duties = [
-            exchanging,
+            claiming,
             asyncio.create_task(self._limited.run(), name="limited"),
             asyncio.create_task(self._upkeep.run(), name="upkeep"),
             asyncio.create_task(self._listener.run(), name="listener"),
@@ -202,9 +202,9 @@ class Worker:
         try:
             await asyncio.wait([stopping, *duties], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._exchange.claiming = False
+            self._claim_ahead.claiming = False
             broken = [duty for duty in duties if duty.done()]
-            await self._stop(exchanging, duties)
+            await self._stop(claiming, duties)
             stopping.cancel()
         for duty in broken:
             duty.result()  # a duty never ends by itself: this raises what ended it
@@ -237,7 +237,7 @@ class Worker:
         self.holding.worker = rows[0][0]
         self._failures.backoffs = {name: Backoff(base, cap) for name, base, cap in backoffs}
         self.incarnations += 1
-        self._exchange.nudge()
+        self._claim_ahead.nudge()
 
     def _make(self, claimed: Claimed, permit: Permit | None = None) -> Held:
         definition = self._tasks.get(claimed.kind)
@@ -248,7 +248,7 @@ class Worker:
         end = end_of(held.job, run_end)
         if not isinstance(end, Succeeded):
             self._tell_of(held, end)
-        self._exchange.result(held, end)
+        self._claim_ahead.result(held, end)
 
     def _tell_of(self, held: Held, end: RunEnd) -> None:
         """Log what did not simply succeed."""
@@ -266,7 +266,7 @@ class Worker:
     def _give_back(self, helds: Sequence[Held], why: str) -> None:
         for held in helds:
             held.job.used(0)
-            self._exchange.result(held, Released(why))
+            self._claim_ahead.result(held, Released(why))
 
     def _on_finished(self, finished: Sequence[Held], fenced: AbstractSet[int]) -> None:
         now = time.monotonic()
@@ -299,10 +299,10 @@ class Worker:
         elif name in self._names or name == EVERY or name.startswith(self._patterns):
             self._limited.nudge(name)
             if name == EVERY or (name in self._names and name not in self._limited.queues):
-                self._exchange.nudge()
+                self._claim_ahead.nudge()
 
     def _on_ready(self) -> None:
-        self._exchange.nudge()
+        self._claim_ahead.nudge()
         self._limited.nudge(EVERY)
         self._nudger.nudge(EVERY)
 
@@ -322,7 +322,7 @@ class Worker:
             if fence in holding.running:
                 holding.running[fence].stop(StopReason.CANCEL)
         if renewed.drain:
-            self._exchange.draining = True
+            self._claim_ahead.draining = True
         if renewed.handed_back:
             self._upkeep.warn(
                 "worker", "jobs handed back: their claim was never answered", f"{renewed.handed_back} jobs"
@@ -340,7 +340,7 @@ class Worker:
         self._upkeep.warn("worker", "lease lost", f"{len(holding.all)} jobs held")
         holding.worker = 0
         holding.buffer.clear()
-        self._exchange.report_late(holding.results)
+        self._claim_ahead.report_late(holding.results)
         holding.results.clear()
         holding.all.clear()
         for held in list(holding.running.values()):
@@ -373,12 +373,12 @@ class Worker:
             "the worker ends so that a new process can take over. Make them look at job.cancel_requested"
         )
 
-    async def _stop(self, exchanging: asyncio.Task[None], duties: list[asyncio.Task[None]]) -> None:
+    async def _stop(self, claiming: asyncio.Task[None], duties: list[asyncio.Task[None]]) -> None:
         """Hand back what has not started, let the rest finish within the grace, release what remains at once."""
         holding = self.holding
         while holding.buffer:
             held = holding.buffer.popleft()
-            self._exchange.result(held, Released("the worker stopped before it started"))
+            self._claim_ahead.result(held, Released("the worker stopped before it started"))
         grace, settle = self._settings.grace_seconds, self._settle
         others = [] if settle is None else [settle(grace, self._hurry)]
         await asyncio.gather(self._slots.settle(grace, self._hurry), *others)
@@ -387,14 +387,14 @@ class Worker:
         await self._slots.settle(_SHUTDOWN_SECONDS)
         if self._registering is not None:
             self._registering.cancel()
-        self._exchange.stop()
-        await asyncio.wait([exchanging], timeout=_RELEASE_SECONDS)
+        self._claim_ahead.stop()
+        await asyncio.wait([claiming], timeout=_RELEASE_SECONDS)
         await _cancel(duties)
         self._nudger.detach(self._on_nudge)
         released = 0
         try:
             await self._limited.tell_walls()
-            await self._exchange.flush(_RELEASE_SECONDS)
+            await self._claim_ahead.flush(_RELEASE_SECONDS)
             await self._upkeep.flush()
             rows = await self._database.call("SELECT livewell.release_worker(%s)", (holding.worker,))
             released = rows[0][0]
@@ -402,7 +402,7 @@ class Worker:
             log.warning("could not release; the lease will run out", error=str(error))
         await self._keeper.close()
         await self._slots.close()
-        await self._exchange.close()
+        await self._claim_ahead.close()
         await self._limited.close()
         await self._upkeep.close()
         if released:

@@ -63,7 +63,7 @@ class Fetched:
     def counted(self, counts: str) -> int:
         """The bytes that the budget counts, which is the upstream's setting (R16).
 
-        Wire, decoded, or the larger.
+        That is wire, decoded, or the larger.
         """
         match counts:
             case "wire":

@@ -194,7 +194,7 @@ def serve(
 ) -> list[Served]:
     """Each group as the limits let it be.
 
-    Walking: calls a second that walks through universes want, on lane 1.
+    walking: calls a second that walks through universes want, on lane 1.
     """
     call_seconds = upstream.call_seconds or 0.0
     asked = [group for group in groups if group.asked]

@@ -69,7 +69,7 @@ def _upstream(one: UpstreamPlan, at: datetime) -> dict[str, Any]:
         **_freshness(one.freshness),
         "not_fresh": {why: _round(share) for why, share in one.not_fresh},
         "budget": None if one.budget is None else _budget(one.budget, at),
-        "types": [_type(kind) for kind in one.types],
+        "types": [_type(plan) for plan in one.types],
         "advice": [_advice(advice) for advice in one.advice],
     }
 
@@ -128,7 +128,7 @@ def _ends_at(seconds: float | None, at: datetime) -> datetime | None:
 
 
 def _month(one: UpstreamPlan) -> float:
-    return sum(kind.units_needed * kind.open_share for kind in one.types) * MONTH_SECONDS
+    return sum(plan.units_needed * plan.open_share for plan in one.types) * MONTH_SECONDS
 
 
 def _round(value: float) -> float:

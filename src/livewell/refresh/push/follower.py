@@ -32,24 +32,24 @@ class Follower:
         """How many keys have something new that was not taken."""
         return len(self._latest)
 
-    def tell(self, shown: KeyState) -> None:
+    def tell(self, state: KeyState) -> None:
         """A newer state takes the place of one that was not taken yet."""
-        place = shown.place
-        self._latest[place] = shown
-        self.awaited.discard(place)
+        pair = state.pair
+        self._latest[pair] = state
+        self.awaited.discard(pair)
         self.wake.set()
 
     def begin(self, states: list[KeyState]) -> None:
         """What is known of keys that are followed from now on."""
-        self._latest.update((shown.place, shown) for shown in states)
+        self._latest.update((state.pair, state) for state in states)
         if states:
             self.wake.set()
 
-    def forget(self, place: Pair) -> None:
+    def forget(self, pair: Pair) -> None:
         """Not followed any more: what was not taken is not given."""
-        self._latest.pop(place, None)
-        self.has.pop(place, None)
-        self.awaited.discard(place)
+        self._latest.pop(pair, None)
+        self.has.pop(pair, None)
+        self.awaited.discard(pair)
 
     def forget_all(self) -> None:
         """Nothing is followed any more."""

@@ -17,7 +17,7 @@ Nothing is missed:
 - A follower is registered before anything is read for it, and passes come one after the other. So
   what is told is never older than what was told before.
 - status_at is read before its commit, so a slow store becomes visible behind the cursor. At every
-  poll interval the last store_seconds + 1 s are looked at again. Nudges look back half a second
+  poll interval the last call_timeout_seconds + 1 s are looked at again. Nudges look back half a second
   only: the many wake-ups of a busy database shall not read the same seconds again and again.
 - Every push_compare_seconds (60) all followed keys are compared. That is the bound for a commit
   that came later than that, and for whatever else might be missed.
@@ -84,7 +84,7 @@ class Hub:
         self._settings = database.settings
         self._back_seconds = database.settings.call_timeout_seconds + 1  # no store takes longer
         self._followers: dict[Pair, set[Follower]] = {}
-        self._places: dict[Pair, Pair] = {}  # each once, however many follow it: a tenth of what a stream needs
+        self._pairs: dict[Pair, Pair] = {}  # each once, however many follow it: a tenth of what a stream needs
         self._shares = KeyShares(database.settings.watched_keys_max, database.settings.client_keys_max)
         self._known = StateCache(database.settings.watched_bytes_max)
         self._wanted: set[Pair] = set()  # changed: to be read in the next pass
@@ -141,18 +141,18 @@ class Hub:
         """
         # The very objects that are known here: whatever looks one up below finds it without
         # comparing texts.
-        asked = [self._places.get(place, place) for place in dict.fromkeys(keys) if place not in follower.keys]
+        asked = [self._pairs.get(pair, pair) for pair in dict.fromkeys(keys) if pair not in follower.keys]
         new, left = self._shares.fit(follower.client, asked, self._followers)
         if not new:
             return left
         self._start()
         if not self._followers:
             self._wake.set()  # with nobody to tell it does not poll; from now on it does
-        for place in new:
-            followers = self._followers.get(place)
+        for pair in new:
+            followers = self._followers.get(pair)
             if followers is None:
-                self._followers[place] = {follower}
-                self._places[place] = place
+                self._followers[pair] = {follower}
+                self._pairs[pair] = pair
             else:
                 followers.add(follower)
         follower.keys.update(new)
@@ -162,14 +162,14 @@ class Hub:
             self._show(follower, new)
         return left
 
-    def _show(self, follower: Follower, places: Sequence[Pair]) -> None:
+    def _show(self, follower: Follower, pairs: Sequence[Pair]) -> None:
         """What others have been told, now.
 
         Anything newer, and what nobody here knows yet, comes with the next pass.
         """
-        known = [(place, self._known.get(place)) for place in places]
-        follower.begin([shown.now() for _, shown in known if shown is not None and shown.has_value])
-        unknown = [place for place, shown in known if shown is None or not shown.has_value]
+        known = [(pair, self._known.get(pair)) for pair in pairs]
+        follower.begin([state.now() for _, state in known if state is not None and state.has_value])
+        unknown = [pair for pair, state in known if state is None or not state.has_value]
         if unknown:
             follower.awaited.update(unknown)
             self._new.update(dict.fromkeys(unknown))
@@ -177,11 +177,11 @@ class Hub:
 
     def reduce(self, follower: Follower, keys: Iterable[Pair]) -> None:
         """Follow these keys no longer."""
-        gone = [place for place in keys if place in follower.keys]
-        for place in gone:
-            follower.keys.discard(place)
-            follower.forget(place)
-            self._leave(place, follower)
+        gone = [pair for pair in keys if pair in follower.keys]
+        for pair in gone:
+            follower.keys.discard(pair)
+            follower.forget(pair)
+            self._leave(pair, follower)
         if follower.client is not None:
             self._shares.leave(follower.client, gone)
 
@@ -189,23 +189,23 @@ class Hub:
         """Stop following."""
         keys = follower.keys.copy()
         follower.forget_all()
-        for place in keys:
-            self._leave(place, follower)
+        for pair in keys:
+            self._leave(pair, follower)
         if follower.client is not None:
             self._shares.leave(follower.client, keys)
 
-    def _leave(self, place: Pair, follower: Follower) -> None:
-        followers = self._followers.get(place)
+    def _leave(self, pair: Pair, follower: Follower) -> None:
+        followers = self._followers.get(pair)
         if followers is None:
             return
         followers.discard(follower)
         if not followers:
-            del self._followers[place]
-            del self._places[place]
-            self._known.drop(place)
-            self._turns.pop(place, None)
-            self._wanted.discard(place)
-            self._new.pop(place, None)
+            del self._followers[pair]
+            del self._pairs[pair]
+            self._known.drop(pair)
+            self._turns.pop(pair, None)
+            self._wanted.discard(pair)
+            self._new.pop(pair, None)
 
     async def close(self) -> None:
         """End the reader."""
@@ -313,8 +313,8 @@ class Hub:
         except LivewellError:
             self._wanted |= wanted | turning | set(compared)
             raise
-        for place in new:
-            self._new.pop(place, None)
+        for pair in new:
+            self._new.pop(pair, None)
         self._passed_at = now
         if self._new or self._comparing:
             self._wake.set()
@@ -334,72 +334,72 @@ class Hub:
             )
             if page == 0:
                 self._cursor = at
-            for place, version in zip(zip(types, keys, strict=True), versions, strict=True):
-                if place in self._followers:
-                    known = self._known.get(place)
+            for pair, version in zip(zip(types, keys, strict=True), versions, strict=True):
+                if pair in self._followers:
+                    known = self._known.get(pair)
                     if known is None or known.status_version != version:
-                        self._wanted.add(place)
+                        self._wanted.add(pair)
             if len(keys) < _SCAN_PAGE:
                 self._looked_at = now if whole else self._looked_at
                 return True
             after = (last_at, types[-1], keys[-1])
         return False
 
-    async def _read(self, places: list[Pair], *, anyway: set[Pair]) -> None:
+    async def _read(self, pairs: list[Pair], *, anyway: set[Pair]) -> None:
         """Tell what differs from what is known.
 
         Of some we want to hear anyway: a verdict whose time has come says when it turns next, and
         whoever is new has been told nothing.
         """
-        waiting = iter([place for place in places if place in self._followers])
+        waiting = iter([pair for pair in pairs if pair in self._followers])
         while page := list(islice(waiting, _PAGE)):
             # What we say we know is what the answer is measured by, whatever happens to _known
             # meanwhile.
-            known = {place: self._known.get(place) for place in page}
+            known = {pair: self._known.get(pair) for pair in page}
             self.reads += 1
             asked_at = clock()
             rows = await self._database.call(
                 READ,
                 (
-                    [kind for kind, _ in page],
+                    [data_type for data_type, _ in page],
                     [key for _, key in page],
-                    [-1 if one is None or place in anyway else one.status_version for place, one in known.items()],
+                    [-1 if one is None or pair in anyway else one.status_version for pair, one in known.items()],
                     [None if one is None else one.verdict for one in known.values()],
                     [-1 if one is None or not one.has_value else one.version for one in known.values()],
                 ),
             )
-            for kind, key, *row in rows:
-                before = known.pop((kind, key))
-                place = self._places.get((kind, key))
-                if place is not None:  # somebody follows it still
-                    shown = KeyState(place, row, asked_at=asked_at, before=before)
-                    self._turn(place, shown.turns_seconds)
-                    self._tell(shown)
-            for place, before in known.items():
-                if before is None and place in self._followers:
-                    self._tell(missing(place))  # its type is not in the registry
+            for data_type, key, *row in rows:
+                before = known.pop((data_type, key))
+                pair = self._pairs.get((data_type, key))
+                if pair is not None:  # somebody follows it still
+                    state = KeyState(pair, row, asked_at=asked_at, before=before)
+                    self._turn(pair, state.turns_seconds)
+                    self._tell(state)
+            for pair, before in known.items():
+                if before is None and pair in self._followers:
+                    self._tell(missing(pair))  # its type is not in the registry
         if len(self._heap) > 2 * len(self._followers) + _PAGE:
-            self._heap = [(at, place) for place, at in self._turns.items()]
+            self._heap = [(at, pair) for pair, at in self._turns.items()]
             heapq.heapify(self._heap)
 
-    def _tell(self, shown: KeyState) -> None:
-        place, known = shown.place, self._known.get(shown.place)
-        same = shown.same(known)
+    def _tell(self, state: KeyState) -> None:
+        pair, known = state.pair, self._known.get(state.pair)
+        same = state.same(known)
         if known is None or not same or not known.has_value:
-            self._known.keep(shown)
-        for follower in self._followers[place]:
-            if not same or place in follower.awaited:
-                follower.tell(shown)
+            self._known.keep(state)
+        for follower in self._followers[pair]:
+            if not same or pair in follower.awaited:
+                follower.tell(state)
                 self.told += 1
 
     # -- verdicts that turn by time alone ---------------------------------------------------------
 
-    def _turn(self, place: Pair, seconds: float | None) -> None:
-        self._turns.pop(place, None)
+    def _turn(self, pair: Pair, seconds: float | None) -> None:
+        self._turns.pop(pair, None)
         if seconds is not None:
             at = time.monotonic() + seconds + _TURN_SECONDS
-            self._turns[place] = at
-            heapq.heappush(self._heap, (at, place))
+            self._turns[pair] = at
+            heapq.heappush(self._heap, (at, pair))
 
     def _turn_overdue(self) -> None:
         """Tell what is overdue by more than a moment.
@@ -407,15 +407,15 @@ class Hub:
         The database has not said what it is instead.
         """
         overdue = time.monotonic() - GRACE_SECONDS
-        for place in [place for place, at in self._turns.items() if at < overdue]:
-            known = self._known.get(place)
-            if known is not None and (shown := known.now()) is not known:
-                self._tell(shown)
+        for pair in [pair for pair, at in self._turns.items() if at < overdue]:
+            known = self._known.get(pair)
+            if known is not None and (state := known.now()) is not known:
+                self._tell(state)
 
     def _due(self, now: float) -> set[Pair]:
         due = set()
         while self._heap and self._heap[0][0] <= now:
-            at, place = heapq.heappop(self._heap)
-            if self._turns.get(place) == at:
-                due.add(place)
+            at, pair = heapq.heappop(self._heap)
+            if self._turns.get(pair) == at:
+                due.add(pair)
         return due

@@ -35,7 +35,7 @@ class KeyShares:
         return len(self._keys.get(client, ())) < share(self._most, used, self._keys_max, stranger=client.stranger)
 
     def fit(
-        self, client: Client | None, places: Sequence[Pair], followed: Followed
+        self, client: Client | None, pairs: Sequence[Pair], followed: Followed
     ) -> tuple[Sequence[Pair], Sequence[Pair]]:
         """Those that fit, and those that do not; the first come first.
 
@@ -43,39 +43,39 @@ class KeyShares:
         """
         mine = self._keys.get(client, {}) if client is not None else {}
         used, has = len(followed), len(mine)
-        used_then = used + sum(place not in followed for place in places)
-        has_then = has + (sum(place not in mine for place in places) if mine else len(places))
+        used_then = used + sum(pair not in followed for pair in pairs)
+        has_then = has + (sum(pair not in mine for pair in pairs) if mine else len(pairs))
         if used_then <= self._keys_max and (
             client is None or has_then <= share(self._most, used_then, self._keys_max, stranger=client.stranger)
         ):
-            return places, ()
+            return pairs, ()
         fits: list[Pair] = []
         left: list[Pair] = []
-        for place in places:
-            more, another = place not in followed, client is not None and place not in mine
+        for pair in pairs:
+            more, another = pair not in followed, client is not None and pair not in mine
             most = share(self._most, used, self._keys_max, stranger=client.stranger) if client is not None else 0
             if (more and used >= self._keys_max) or (another and has >= most):
-                left.append(place)
+                left.append(pair)
                 continue
-            fits.append(place)
+            fits.append(pair)
             used, has = used + more, has + another
         return fits, left
 
-    def take(self, client: Client, places: Sequence[Pair]) -> None:
+    def take(self, client: Client, pairs: Sequence[Pair]) -> None:
         """One more of its followers follows these."""
         mine = self._keys.get(client)
         if mine is None:  # its first stream: as a rule the only one
-            self._keys[client] = dict.fromkeys(places, 1)
+            self._keys[client] = dict.fromkeys(pairs, 1)
             return
-        for place in places:
-            mine[place] = mine.get(place, 0) + 1
+        for pair in pairs:
+            mine[pair] = mine.get(pair, 0) + 1
 
-    def leave(self, client: Client, places: Iterable[Pair]) -> None:
+    def leave(self, client: Client, pairs: Iterable[Pair]) -> None:
         """One of its followers does not follow these any more."""
         mine = self._keys.get(client, {})
-        for place in places:
-            n = mine.pop(place)
+        for pair in pairs:
+            n = mine.pop(pair)
             if n > 1:
-                mine[place] = n - 1
+                mine[pair] = n - 1
         if not mine:
             self._keys.pop(client, None)

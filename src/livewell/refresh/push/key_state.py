@@ -45,7 +45,7 @@ class KeyState:
         "fetched_at",
         "has_value",
         "key",
-        "place",
+        "pair",
         "reason",
         "source_at",
         "stale_at",
@@ -57,15 +57,15 @@ class KeyState:
         "version",
     )
 
-    def __init__(self, place: Pair, row: Sequence[Any], *, asked_at: float, before: KeyState | None = None) -> None:
+    def __init__(self, pair: Pair, row: Sequence[Any], *, asked_at: float, before: KeyState | None = None) -> None:
         """Make a state from a row of the database, which was asked at asked_at.
 
         The row is (verdict, source_at, fetched_at, checked_at, version, status_version, reason,
         error, value as text, turns_at, turns_seconds, age_seconds). A value that has not changed
         was not sent again: it is taken from `before`.
         """
-        self.place = place
-        self.type, self.key = place
+        self.pair = pair
+        self.type, self.key = pair
         (
             self.verdict,
             self.source_at,
@@ -145,7 +145,7 @@ class KeyState:
             self.turns_seconds,
             self._age_seconds,
         )
-        copy = KeyState(self.place, row, asked_at=self._asked_at)
+        copy = KeyState(self.pair, row, asked_at=self._asked_at)
         copy.has_value = self.has_value
         return copy
 
@@ -208,10 +208,10 @@ class KeyState:
         return told
 
 
-def missing(place: Pair) -> KeyState:
+def missing(pair: Pair) -> KeyState:
     """Of a key whose type is not in the registry (any more)."""
     row = ("missing", None, None, None, 0, 0, None, None, None, None, None, None)
-    return KeyState(place, row, asked_at=clock())
+    return KeyState(pair, row, asked_at=clock())
 
 
 def _written(text: str, numbers: Numbers) -> Any:

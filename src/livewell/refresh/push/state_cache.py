@@ -25,15 +25,15 @@ class StateCache:
         self._sizes: OrderedDict[Pair, int] = OrderedDict()  # of the values that are kept, the one told last at the end
         self.bytes = 0
 
-    def get(self, place: Pair) -> KeyState | None:
+    def get(self, pair: Pair) -> KeyState | None:
         """The last state, with or without its value."""
-        return self._states.get(place)
+        return self._states.get(pair)
 
-    def keep(self, shown: KeyState) -> None:
+    def keep(self, state: KeyState) -> None:
         """This is its state now."""
-        self._let_go(shown.place)
-        self._states[shown.place] = shown
-        self._sizes[shown.place] = size = len(shown.text or "")
+        self._let_go(state.pair)
+        self._states[state.pair] = state
+        self._sizes[state.pair] = size = len(state.text or "")
         self.bytes += size
         while self.bytes > self._bytes_max:
             oldest = next(iter(self._sizes))
@@ -41,10 +41,10 @@ class StateCache:
             # A follower that was told and has not sent it yet still has the state with its value.
             self._states[oldest] = self._states[oldest].without_value()
 
-    def drop(self, place: Pair) -> None:
+    def drop(self, pair: Pair) -> None:
         """Nobody follows it any more."""
-        self._let_go(place)
-        self._states.pop(place, None)
+        self._let_go(pair)
+        self._states.pop(pair, None)
 
-    def _let_go(self, place: Pair) -> None:
-        self.bytes -= self._sizes.pop(place, 0)
+    def _let_go(self, pair: Pair) -> None:
+        self.bytes -= self._sizes.pop(pair, 0)

@@ -88,7 +88,7 @@ class StreamedSessions:
         self._database = database
         self._hub = hub
         self._settings = database.settings
-        self._viewings: dict[uuid.UUID, set[StreamedSession]] = {}
+        self._streamed: dict[uuid.UUID, set[StreamedSession]] = {}
         self._capped: set[StreamedSession] = set()  # that have keys which do not fit
         self._touched: set[uuid.UUID] = set()
         self._all_due = False
@@ -103,7 +103,7 @@ class StreamedSessions:
     @property
     def count(self) -> int:
         """How many are streamed to."""
-        return len(self._viewings)
+        return len(self._streamed)
 
     async def open(
         self,
@@ -117,47 +117,47 @@ class StreamedSessions:
 
         None when there is no such session, or it is somebody else's.
         """
-        viewing = StreamedSession(session, user, Follower(client), allowed)
+        streamed = StreamedSession(session, user, Follower(client), allowed)
         # Known before it is read: a change from here on is touched or nudged, and it is read again
         # afterwards.
-        self._viewings.setdefault(session, set()).add(viewing)
+        self._streamed.setdefault(session, set()).add(streamed)
         try:
             _, version, types, keys = await self._first(session, user)
             if version is None:
-                self.close(viewing)
+                self.close(streamed)
                 return None
-            self._follow(viewing, version, types, keys)
+            self._follow(streamed, version, types, keys)
         except BaseException:
-            self.close(viewing)
+            self.close(streamed)
             raise
-        viewing.opening = False
-        if viewing.missed:
+        streamed.opening = False
+        if streamed.missed:
             self.touch(session)
         self._start()
-        return viewing
+        return streamed
 
-    def close(self, viewing: StreamedSession) -> None:
+    def close(self, streamed: StreamedSession) -> None:
         """Nobody looks any more."""
-        self._hub.unfollow(viewing.follower)
-        self._capped.discard(viewing)
-        viewings = self._viewings.get(viewing.session, set())
-        viewings.discard(viewing)
-        if not viewings:
-            self._viewings.pop(viewing.session, None)
+        self._hub.unfollow(streamed.follower)
+        self._capped.discard(streamed)
+        of_session = self._streamed.get(streamed.session, set())
+        of_session.discard(streamed)
+        if not of_session:
+            self._streamed.pop(streamed.session, None)
 
     def touch(self, session: uuid.UUID) -> None:
         """Its subscriptions changed, or it was closed, through this process."""
-        if session in self._viewings:
+        if session in self._streamed:
             self._touched.add(session)
             self._wake.set()
 
-    def allow(self, viewing: StreamedSession, allowed: Allowed) -> None:
+    def allow(self, streamed: StreamedSession, allowed: Allowed) -> None:
         """Its client may see other types than before: what it follows is looked at anew."""
-        viewing.allowed = allowed
-        self._hub.reduce(viewing.follower, [place for place in viewing.follower.keys if not allowed(place[0])])
-        viewing.cap([place for place in viewing.capped if allowed(place[0])])  # else room would be filled with them
-        viewing.version = -1
-        self.touch(viewing.session)
+        streamed.allowed = allowed
+        self._hub.reduce(streamed.follower, [pair for pair in streamed.follower.keys if not allowed(pair[0])])
+        streamed.cap([pair for pair in streamed.capped if allowed(pair[0])])  # else room would be filled with them
+        streamed.version = -1
+        self.touch(streamed.session)
 
     async def stop(self) -> None:
         """End the tasks."""
@@ -168,7 +168,7 @@ class StreamedSessions:
         self._watching = self._asking = None
 
     def _on_nudge(self, name: str) -> None:
-        if name in (SESSIONS, "") and self._viewings:
+        if name in (SESSIONS, "") and self._streamed:
             self._all_due = True
             self._wake.set()
 
@@ -191,10 +191,10 @@ class StreamedSessions:
     async def _ask(self) -> None:
         while self._asked:
             # One of a session in a query: who asks for somebody else's has an answer of their own.
-            places = {session: (session, user) for session, user in islice(self._asked, _OPEN_PAGE)}
-            page = {session: self._asked.pop(place) for session, place in places.items()}
+            asked = {session: (session, user) for session, user in islice(self._asked, _OPEN_PAGE)}
+            page = {session: self._asked.pop(one) for session, one in asked.items()}
             try:
-                users = [user for _, user in places.values()]
+                users = [user for _, user in asked.values()]
                 rows = {row[0]: row for row in await self._read(list(page), users, [-1] * len(page))}
             except LivewellError as error:
                 for answer in (answer for answers in page.values() for answer in answers if not answer.done()):
@@ -214,7 +214,7 @@ class StreamedSessions:
             touched, self._touched = self._touched, set()
             everybody = now - looked_at >= (_GAP_SECONDS if self._all_due else self._settings.poll_seconds)
             try:
-                await self._compare(list(self._viewings) if everybody else list(touched))
+                await self._compare(list(self._streamed) if everybody else list(touched))
                 if everybody:
                     looked_at, self._all_due = now, False
                     self._fill()
@@ -237,69 +237,69 @@ class StreamedSessions:
             users = self._users(page)
             known = [self._known(session) for session in users]
             for session, version, types, keys in await self._read(list(users), list(users.values()), known):
-                for viewing in list(self._viewings.get(session, ())):
+                for streamed in list(self._streamed.get(session, ())):
                     if version is None:
-                        viewing.end()
+                        streamed.end()
                     else:
-                        self._follow(viewing, version, types, keys)
+                        self._follow(streamed, version, types, keys)
 
     def _opens(self, session: uuid.UUID) -> bool:
         """It is being read for the first time: it is compared afterwards.
 
         Two hundred that come at once would otherwise be read twice, all their keys in one go.
         """
-        viewings = self._viewings.get(session, ())
-        for viewing in viewings:
-            viewing.missed = True
-        return all(viewing.opening for viewing in viewings)
+        of_session = self._streamed.get(session, ())
+        for streamed in of_session:
+            streamed.missed = True
+        return all(streamed.opening for streamed in of_session)
 
     def _users(self, sessions: list[uuid.UUID]) -> dict[uuid.UUID, str | None]:
         """Of those that are open still, whose each was found to be."""
         return {
-            session: viewing.user
+            session: streamed.user
             for session in sessions
-            for viewing in self._viewings.get(session, ())
-            if not viewing.opening
+            for streamed in self._streamed.get(session, ())
+            if not streamed.opening
         }
 
     def _known(self, session: uuid.UUID) -> int:
-        """The version that all viewings of it have; -1 where they differ, or it is gone."""
-        versions = {viewing.version for viewing in self._viewings.get(session, ())}
+        """The version that all streams of it have; -1 where they differ, or it is gone."""
+        versions = {streamed.version for streamed in self._streamed.get(session, ())}
         return versions.pop() if len(versions) == 1 else -1
 
-    def _follow(self, viewing: StreamedSession, version: int, types: list[str], keys: list[str]) -> None:
+    def _follow(self, streamed: StreamedSession, version: int, types: list[str], keys: list[str]) -> None:
         """A thousand keys take 3 ms of everybody's time, and took 6 when each was asked for its right."""
-        if version <= viewing.version:
+        if version <= streamed.version:
             return  # read before what is known by now
         wanted: dict[Pair, None] = dict.fromkeys(zip(types, keys, strict=True))
-        forbidden = {kind for kind in set(types) if not viewing.allowed(kind)}
+        forbidden = {data_type for data_type in set(types) if not streamed.allowed(data_type)}
         if forbidden:
-            wanted = {place: None for place in wanted if place[0] not in forbidden}
-        self._hub.reduce(viewing.follower, viewing.follower.keys - wanted.keys())  # first: it makes room
-        self._extend(viewing, wanted)
-        viewing.version = version
-        viewing.follower.wake.set()
+            wanted = {pair: None for pair in wanted if pair[0] not in forbidden}
+        self._hub.reduce(streamed.follower, streamed.follower.keys - wanted.keys())  # first: it makes room
+        self._extend(streamed, wanted)
+        streamed.version = version
+        streamed.follower.wake.set()
 
-    def _extend(self, viewing: StreamedSession, wanted: Iterable[Pair]) -> None:
+    def _extend(self, streamed: StreamedSession, wanted: Iterable[Pair]) -> None:
         """What does not fit is capped.
 
         The client is told, and nothing that is followed already suffers for it (H6).
         """
-        left = self._hub.extend(viewing.follower, wanted)
-        viewing.cap(left)
+        left = self._hub.extend(streamed.follower, wanted)
+        streamed.cap(left)
         if not left:
-            self._capped.discard(viewing)
-        elif viewing not in self._capped:
-            self._capped.add(viewing)
+            self._capped.discard(streamed)
+        elif streamed not in self._capped:
+            self._capped.add(streamed)
             if self._repeats.passes("capped"):
-                client = viewing.follower.client
+                client = streamed.follower.client
                 log.warning("keys of a stream do not fit", client=client.name if client else None, keys=len(left))
 
     def _fill(self) -> None:
         """There may be room by now for what did not fit. Whose share is used up costs one look."""
-        for viewing in list(self._capped):
-            if self._hub.has_room(viewing.follower.client):
-                self._extend(viewing, list(viewing.capped))
+        for streamed in list(self._capped):
+            if self._hub.has_room(streamed.follower.client):
+                self._extend(streamed, list(streamed.capped))
         for _, n in self._repeats.overdue():
             log.warning("keys of more streams do not fit", streams=n)
 

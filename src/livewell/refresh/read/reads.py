@@ -59,7 +59,7 @@ class Read:
     See livewell.read_through.
     """
 
-    shown: KeyState
+    state: KeyState
     demand: str
     throttled: str | None = None  # why it cannot be refreshed now, and from when on it is worth asking again
     retry_at: datetime | None = None
@@ -103,7 +103,7 @@ class Reads:
 
     async def get(
         self,
-        kind: str,
+        data_type: str,
         key: str,
         *,
         max_age: Duration | None = None,
@@ -115,12 +115,12 @@ class Reads:
         If it is not fresh enough, the one after the refresh that this demands, or what there is
         when the wait is over.
         """
-        read = await self.read(kind, key, max_age=max_age, wait=wait, user=user)
-        return replace(await self._reading(read.shown), throttled=read.throttled, retry_at=read.retry_at)
+        read = await self.read(data_type, key, max_age=max_age, wait=wait, user=user)
+        return replace(await self._reading(read.state), throttled=read.throttled, retry_at=read.retry_at)
 
     async def read(
         self,
-        kind: str,
+        data_type: str,
         key: str,
         *,
         max_age: Duration | None = None,
@@ -139,89 +139,93 @@ class Reads:
         give_up = time.monotonic() + limit
         _check_key(key)
         if limit <= 0:
-            return await self.read_through(kind, key, age, user)
+            return await self.read_through(data_type, key, age, user)
         follower = Follower(client)
-        if self.hub.extend(follower, [(kind, key)], read=False):  # before it is read: so no change is missed
-            return await self.read_through(kind, key, age, user)
+        if self.hub.extend(follower, [(data_type, key)], read=False):  # before it is read: so no change is missed
+            return await self.read_through(data_type, key, age, user)
         try:
-            read = await self.read_through(kind, key, age, user)
+            read = await self.read_through(data_type, key, age, user)
             if read.demand not in _DEMANDS:
                 return read
-            return Read(await _changed(follower, read.shown, give_up), read.demand)
+            return Read(await _changed(follower, read.state, give_up), read.demand)
         finally:
             self.hub.unfollow(follower)
 
-    async def read_through(self, kind: str, key: str, age: float | None = None, user: str | None = None) -> Read:
+    async def read_through(self, data_type: str, key: str, age: float | None = None, user: str | None = None) -> Read:
         """One round trip: what there is, and a demand if that is not fresh enough."""
         _check_key(key)
         asked_at = clock()
         try:
-            rows = await self._database.call(_GET, (kind, key, age, user, self._settings.cold_reads_max))
+            rows = await self._database.call(_GET, (data_type, key, age, user, self._settings.cold_reads_max))
         except DatabaseError as error:
             if error.sqlstate != _DISK_FULL:
                 raise
-            return await self._read_alone(kind, key)
+            return await self._read_alone(data_type, key)
         demand, queue, *row, throttled, retry_at, retry_seconds = rows[0]
         if demand == "unknown_type":
-            raise UnknownType(f'type "{kind[:60]}" is not in the registry; see: livewell types list')
+            raise UnknownType(f'type "{data_type[:60]}" is not in the registry; see: livewell types list')
         if demand == "bad_key":
-            raise InvalidOption(f"key {key[:40]!r} does not fit the pattern of type {kind}: livewell types show {kind}")
+            raise InvalidOption(
+                f"key {key[:40]!r} does not fit the pattern of type {data_type}: livewell types show {data_type}"
+            )
         if demand == "queued":
             self._nudger.nudge(queue)
         elif demand == "due":
             self._nudger.nudge(DUE)
-        return Read(KeyState((kind, key), row, asked_at=asked_at), demand, throttled, retry_at, retry_seconds)
+        return Read(KeyState((data_type, key), row, asked_at=asked_at), demand, throttled, retry_at, retry_seconds)
 
-    async def _read_alone(self, kind: str, key: str) -> Read:
+    async def _read_alone(self, data_type: str, key: str) -> Read:
         """What there is, with its true verdict, where a demand cannot be written down.
 
         A full disk is no reason to show nothing.
         """
         if time.monotonic() >= self._warn_at:
             self._warn_at = time.monotonic() + _WARN_SECONDS
-            log.warning("the disk of the database is full: what is stale cannot be asked for", type=kind)
+            log.warning("the disk of the database is full: what is stale cannot be asked for", type=data_type)
         asked_at = clock()
-        rows = await self._follow.call(_READ, ([kind], [key], [-1], [None], [-1]))
+        rows = await self._follow.call(_READ, ([data_type], [key], [-1], [None], [-1]))
         if not rows:
-            raise UnknownType(f'type "{kind[:60]}" is not in the registry; see: livewell types list')
-        return Read(KeyState((kind, key), rows[0][2:], asked_at=asked_at), "unwritable")
+            raise UnknownType(f'type "{data_type[:60]}" is not in the registry; see: livewell types list')
+        return Read(KeyState((data_type, key), rows[0][2:], asked_at=asked_at), "unwritable")
 
-    async def _reading(self, shown: KeyState) -> Reading:
+    async def _reading(self, state: KeyState) -> Reading:
         """As Python has it: the types of the columns say which numbers are Decimal.
 
         The registry is asked again only when a value has a column that is not known here.
         """
-        if shown.text is None:
-            return shown.reading(None)
-        known = self._columns.get(shown.type) or await self._look(shown.type)
-        value = decode(shown.text, known)
+        if state.text is None:
+            return state.reading(None)
+        known = self._columns.get(state.type) or await self._look(state.type)
+        value = decode(state.text, known)
         first = value[-1] if isinstance(value, list) else value
-        if not first.keys() <= known.keys() and (known := await self._look(shown.type)):
-            value = decode(shown.text, known)
-        return shown.reading(value)
+        if not first.keys() <= known.keys() and (known := await self._look(state.type)):
+            value = decode(state.text, known)
+        return state.reading(value)
 
-    async def _look(self, kind: str) -> Mapping[str, str]:
+    async def _look(self, data_type: str) -> Mapping[str, str]:
         try:
-            definition = (await self._registry.type(kind)).definition
+            definition = (await self._registry.type(data_type)).definition
         except UnknownType:
             return {}  # gone meanwhile, or made by a newer release: its fractions are Decimal, all of them
-        columns = self._columns[kind] = {column.name: column.type for column in definition.columns}
+        columns = self._columns[data_type] = {column.name: column.type for column in definition.columns}
         return columns
 
     # -- watch ------------------------------------------------------------------------------------
 
-    async def watch(self, kind: str, keys: Sequence[str], *, user: str | None = None) -> AsyncGenerator[Reading, None]:
+    async def watch(
+        self, data_type: str, keys: Sequence[str], *, user: str | None = None
+    ) -> AsyncGenerator[Reading, None]:
         """First the current state of each key, then every change, until the caller stops."""
         distinct = [] if isinstance(keys, str) else list(dict.fromkeys(keys))
         if not 1 <= len(distinct) <= self._settings.watch_keys_max:
             raise InvalidOption(
                 f"keys: a list of 1 to {self._settings.watch_keys_max} keys is allowed (LIVEWELL_WATCH_KEYS_MAX)"
             )
-        pattern = (await self._registry.type(kind)).definition.fetch.pattern
+        pattern = (await self._registry.type(data_type)).definition.fetch.pattern
         for key in distinct:
             if not pattern.fits(key):
-                raise InvalidOption(f"key {key[:40]!r} does not fit {pattern.text}, the pattern of type {kind}")
-        viewer = _Viewer(user, [(kind, key) for key in distinct])
+                raise InvalidOption(f"key {key[:40]!r} does not fit {pattern.text}, the pattern of type {data_type}")
+        viewer = _Viewer(user, [(data_type, key) for key in distinct])
         follower = self.hub.follow(viewer.pairs)
         beating: asyncio.Task[None] | None = None
         try:
@@ -229,9 +233,9 @@ class Reads:
             beating = asyncio.create_task(self._beat(viewer), name="viewer-heartbeat")
             latest: dict[str, KeyState] = {}
             while True:
-                for shown in await follower.take():
-                    latest[shown.key] = shown.now().with_value(latest.get(shown.key))
-                    yield await self._reading(latest[shown.key])
+                for state in await follower.take():
+                    latest[state.key] = state.now().with_value(latest.get(state.key))
+                    yield await self._reading(latest[state.key])
         finally:
             self.hub.unfollow(follower)
             if beating is not None:
@@ -273,17 +277,17 @@ class Reads:
             log.warning("could not say goodbye; the session counts for five more minutes", error=str(error))
 
 
-async def _changed(follower: Follower, shown: KeyState, give_up: float) -> KeyState:
+async def _changed(follower: Follower, state: KeyState, give_up: float) -> KeyState:
     """The first state after this one, or the latest when the time is over, with the verdict that it has by then."""
-    asked = shown.status_version
+    asked = state.status_version
     try:
         async with asyncio.timeout(max(0.0, give_up - time.monotonic())):
-            while shown.status_version <= asked:  # a verdict that merely aged is no answer
+            while state.status_version <= asked:  # a verdict that merely aged is no answer
                 [latest] = await follower.take()
-                shown = latest.with_value(shown) if latest.status_version >= asked else shown
+                state = latest.with_value(state) if latest.status_version >= asked else state
     except TimeoutError:
         pass
-    return shown.now()
+    return state.now()
 
 
 def _check_key(key: str) -> None:

@@ -1,4 +1,4 @@
-"""Viewers: sessions, heartbeats and subscriptions, as Python calls them.
+"""Sessions, heartbeats and subscriptions, as Python calls them.
 
 The rules are in the SQL functions of the same names.
 

@@ -1,4 +1,4 @@
-"""Bytes in, values or a typed refusal out. Pure.
+"""Bytes in, values or a typed refusal out.
 
-Nothing here touches the network or the database.
+Pure: nothing here touches the network or the database.
 """

@@ -55,7 +55,7 @@ def demanded(read: Read) -> dict[str, Any]:
 
 def answer(read: Read, numbers: NumbersOf, headers: Mapping[str, str] | None = None) -> Response:
     """The database's own digits, with what became of the demand."""
-    document = read.shown.now().document(numbers=numbers)
+    document = read.state.now().document(numbers=numbers)
     return Response(
         b"%b,%b" % (document[:-1], encode(demanded(read))[1:]), headers=headers, media_type="application/json"
     )

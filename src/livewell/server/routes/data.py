@@ -125,7 +125,7 @@ async def read(
         refuse_public(caller, "max_age")
     with state.waits.take(client_of(caller), patience) as allowed:
         found = await read_through(state, caller, type, key, age=age, wait=allowed)
-    if found.demand == "throttled" and not found.shown.version:
+    if found.demand == "throttled" and not found.state.version:
         raise throttled(found)
     return answer(found, numbers, retry_after(found))
 
@@ -152,14 +152,14 @@ def _told(found: WhyKey, *, operator: bool) -> dict[str, Any]:
 
 
 async def read_through(
-    state: ServerProcess, caller: Caller, kind: str, key: str, *, age: float | None, wait: float
+    state: ServerProcess, caller: Caller, data_type: str, key: str, *, age: float | None, wait: float
 ) -> Read:
     """Read for this caller; unknown keys count for their budget."""
-    if not caller.may_read(kind) or not kind.isidentifier() or not kind.isascii():
+    if not caller.may_read(data_type) or not data_type.isidentifier() or not data_type.isascii():
         raise not_found()
     try:
         found = await state.reads.read(
-            kind, key, max_age=age, wait=wait, user=caller.user or caller.origin, client=client_of(caller)
+            data_type, key, max_age=age, wait=wait, user=caller.user or caller.origin, client=client_of(caller)
         )
     except (UnknownType, InvalidOption):
         raise not_found() from None

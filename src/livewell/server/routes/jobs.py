@@ -52,7 +52,7 @@ class CancelDocument(BaseModel):
 class RetryDocument(BaseModel):
     """Whether it will run now.
 
-    False: it is neither delayed nor a dead letter, or its key is taken.
+    false: it is neither delayed nor a dead letter, or its key is taken.
     """
 
     retried: bool

@@ -38,7 +38,7 @@ class OneCredential(BaseModel):
 
 
 class ProbedDocument(BaseModel):
-    """probing: the next call is the probe; silent: the upstream asked for silence.
+    """What became of the wish to probe.
 
     closed: nothing to probe.
     """

@@ -29,7 +29,7 @@ Name = Annotated[str, Path(max_length=100, description="The name of a schedule."
 
 
 class Asked(BaseModel):
-    """asked: a worker begins it.
+    """Whether somebody will run it.
 
     nobody: no worker that has its handler was here for a minute, and it waits for one.
     """

@@ -1,4 +1,4 @@
-"""Viewers: sessions, what they are subscribed to, and their streams.
+"""Sessions: what they are subscribed to, and their streams.
 
 A session is one client that looks. Its id is random, made by the caller or here. Three cases get
 one and the same answer: no session, a malformed id, and somebody else's session.
@@ -80,7 +80,7 @@ class Pairs(BaseModel):
 class Subscribed(BaseModel):
     """What became of one pair, and how fresh it is.
 
-    Answer: subscribed, unknown_type, bad_key, capped, cold_budget, forbidden.
+    `answer` is subscribed, unknown_type, bad_key, capped, cold_budget or forbidden.
     """
 
     type: str
@@ -175,10 +175,10 @@ async def stream_session(state: TheState, caller: Subscriber, session: str, numb
         raise not_allowed("view")
     found = _id(session)
     state.streams.admit(caller, f"session:{found}")
-    viewing = await state.sessions.open(found, _viewer(caller), caller.may_read, client=client_of(caller))
-    if viewing is None:
+    streamed = await state.sessions.open(found, _viewer(caller), caller.may_read, client=client_of(caller))
+    if streamed is None:
         raise not_found()
-    return state.streams.start(caller, SessionSource(state.sessions, viewing, numbers), {"subscribe", "view"})
+    return state.streams.start(caller, SessionSource(state.sessions, streamed, numbers), {"subscribe", "view"})
 
 
 def _viewer(caller: Caller) -> str | None:

@@ -24,19 +24,19 @@ _MUCH = 20  # readings
 class SessionSource:
     """The source of one session's stream."""
 
-    def __init__(self, sessions: StreamedSessions, viewing: StreamedSession, numbers: Numbers = "number") -> None:
+    def __init__(self, sessions: StreamedSessions, streamed: StreamedSession, numbers: Numbers = "number") -> None:
         self._numbers: Numbers = numbers
         self._sessions = sessions
-        self._viewing = viewing
-        self._follower = viewing.follower
+        self._streamed = streamed
+        self._follower = streamed.follower
         self._ready = False
-        self.wake: asyncio.Event = viewing.follower.wake
-        self.name = f"session:{viewing.session}"
+        self.wake: asyncio.Event = streamed.follower.wake
+        self.name = f"session:{streamed.session}"
 
     @property
     def much(self) -> bool:
         """A chunk or more."""
-        return self._follower.waiting + len(self._viewing.untold) > _MUCH
+        return self._follower.waiting + len(self._streamed.untold) > _MUCH
 
     def next(self) -> bytes | None:
         """The readings that have waited longest, each as it is by now.
@@ -45,14 +45,14 @@ class SessionSource:
         """
         frames: list[bytes] = []
         size = 0
-        while size < CHUNK_BYTES and (shown := self._follower.pop()) is not None:
-            frames.append(self._frame(shown))
+        while size < CHUNK_BYTES and (state := self._follower.pop()) is not None:
+            frames.append(self._frame(state))
             size += len(frames[-1])
-        while size < CHUNK_BYTES and self._viewing.untold:
-            kind, key = next(iter(self._viewing.untold))
-            del self._viewing.untold[kind, key]
+        while size < CHUNK_BYTES and self._streamed.untold:
+            data_type, key = next(iter(self._streamed.untold))
+            del self._streamed.untold[data_type, key]
             CAPPED.add()
-            frames.append(event("capped", orjson.dumps({"type": kind, "key": key})))
+            frames.append(event("capped", orjson.dumps({"type": data_type, "key": key})))
             size += len(frames[-1])
         if not frames and not self._ready and not self._follower.awaited:
             self._ready = True
@@ -61,18 +61,18 @@ class SessionSource:
 
     def over(self) -> str | None:
         """The session was closed, or swept."""
-        return "session" if self._viewing.ended else None
+        return "session" if self._streamed.ended else None
 
     def allow(self, caller: Caller) -> None:
         """Other types than before."""
-        self._sessions.allow(self._viewing, caller.may_read)
+        self._sessions.allow(self._streamed, caller.may_read)
 
     def close(self) -> None:
         """Follow nothing any more."""
-        self._sessions.close(self._viewing)
+        self._sessions.close(self._streamed)
 
-    def _frame(self, shown: KeyState) -> bytes:
-        has, place = self._follower.has, shown.place
-        new = has.get(place) != shown.version
-        has[place] = shown.version
-        return event("reading", shown.now().document(value=new, numbers=self._numbers))
+    def _frame(self, state: KeyState) -> bytes:
+        has, pair = self._follower.has, state.pair
+        new = has.get(pair) != state.version
+        has[pair] = state.version
+        return event("reading", state.now().document(value=new, numbers=self._numbers))

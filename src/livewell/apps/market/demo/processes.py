@@ -16,10 +16,10 @@ from livewell.apps.kit.processes import (
     short_lease,
 )
 from livewell.apps.market.simulator import Simulator, SimulatorFailed
+from livewell.refresh.queues import ALL_QUEUES
 from livewell.testing.processes import ChildFailed
 
 _TARGET = "livewell.apps.plain:app"
-_QUEUE = "refresh.*"
 
 
 def worker_environment(address: str, *, slots: int, credentials: Mapping[str, str], host: str) -> dict[str, str]:
@@ -41,7 +41,7 @@ def kept_worker(folder: Path, env: Mapping[str, str], say: Say) -> KeptProcess:
 
     async def spawn(number: int) -> LivewellProcess:
         log = folder / "worker.log"
-        return await LivewellProcess.start_worker(f"demo-{number}", _TARGET, queue=_QUEUE, log=log, env=env)
+        return await LivewellProcess.start_worker(f"demo-{number}", _TARGET, queue=ALL_QUEUES, log=log, env=env)
 
     return KeptProcess("worker", spawn, say)
 

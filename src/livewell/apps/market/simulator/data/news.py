@@ -36,7 +36,7 @@ PUBLISHERS = (
 def news_rows(listings: Sequence[Listing], at: int, query: Mapping[str, str]) -> list[dict[str, Any]]:
     """Answer for these symbols together.
 
-    Page counts from 0. from and to are days, both included.
+    `page` counts from 0; `from` and `to` are days, both included.
     """
     limit = min(_number(query, "limit", LIMIT_DEFAULT), LIMIT_MAX)
     first = min(_number(query, "page", 0), PAGES_MAX) * limit
