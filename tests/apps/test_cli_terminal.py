@@ -26,6 +26,7 @@ from livewell.telemetry import logs
 from livewell.telemetry.control_characters import escaped, printable
 from tests.apps.test_cli_pages import filled  # noqa: F401 - the fixture
 from tests.apps.test_cli_types import run  # noqa: F401 - the fixture
+from tests.support.source import parse
 
 Run = Callable[..., Result]
 
@@ -190,7 +191,7 @@ def test_nothing_prints_past_the_one_place() -> None:
     """click.echo, print, a console of rich's own and the streams themselves are for cli/terminal.py alone."""
     past = []
     for path in sorted(Path(livewell.cli.__file__).parent.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parse(path.read_text())):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
             constant = isinstance(node, ast.Call) and all(isinstance(one, ast.Constant) for one in node.args)
             if called in ("click.echo", "click.secho", "print", "Console", "traceback.print_exc", "Console.print") or (

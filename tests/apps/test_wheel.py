@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source import parse
+
 ROOT = Path(__file__).parents[2]
 PAGE = re.compile(r"livewell docs ([a-z_]+/[a-z_/]+(?:\.json)?)(\{)?")
 STRAY = re.compile(r"docs/[a-z_]+/")
@@ -83,7 +85,7 @@ def test_no_message_names_a_file_of_the_checkout(installed: Path) -> None:
     )
     assert Path(done.stdout.strip()).is_relative_to(installed)
     for path in (installed / "livewell").rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parse(path.read_text(encoding="utf-8"))
         for text in _told(tree):
             assert not STRAY.search(text) or "do not edit" in text, f"{path.name}: {text}"
 

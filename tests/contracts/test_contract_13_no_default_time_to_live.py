@@ -19,6 +19,7 @@ from livewell.errors import InvalidDefinition
 from tests.support.refresh_sql import RefreshSession
 from tests.support.refresh_types import QUOTE, type_of
 from tests.support.registry_sql import RegistrySession
+from tests.support.source import parse
 
 SOURCES = sorted(Path(livewell.__file__).parent.glob("refresh/**/*.py"))
 SQL_OFFENDERS = """
@@ -40,7 +41,7 @@ def python_offenders(text: str) -> list[str]:
     None says that there is none.
     """
     found: list[str] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             given = node.args
             pairs = [

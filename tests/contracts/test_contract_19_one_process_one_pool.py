@@ -20,6 +20,7 @@ from livewell import Livewell, Settings
 from livewell.testing import opened
 from livewell.testing.processes import eventually_async
 from tests.support.queue_sql import QueueSession
+from tests.support.source import parse
 
 SOURCE = Path(livewell.__file__).parent
 WORKER_CODE = [SOURCE / "app.py", SOURCE / "queue", SOURCE / "db"]
@@ -52,7 +53,7 @@ def files() -> Iterator[Path]:
 def clients_in(source: str) -> set[str]:
     """Network clients that a module imports, wherever in it."""
     imported: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.Import):
             imported.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
@@ -62,7 +63,7 @@ def clients_in(source: str) -> set[str]:
 
 def pools_in(source: str) -> int:
     """How many places of a module make a pool."""
-    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    calls = (node for node in ast.walk(parse(source)) if isinstance(node, ast.Call))
     names = (call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "") for call in calls)
     return sum(name in POOLS for name in names)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import livewell
+from tests.support.source import parse
 
 SOURCE = Path(livewell.__file__).parent
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -64,7 +65,7 @@ def part_of(file: Path) -> str:
 
 def imported(source: str) -> Iterator[str]:
     """Every module that is named, wherever in the file."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module == "livewell":
@@ -92,16 +93,14 @@ def instants(part: str, source: str) -> list[str]:
     if part in OUTSIDE:
         return []
     looks = (
-        node
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        node for node in ast.walk(parse(source)) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     )
     return [ast.unparse(node) for node in looks if (ast.unparse(node.value), node.attr) in CLOCKS]
 
 
 def composed_statements(_: str, source: str) -> list[str]:
     """f-strings that begin like SQL and have a value in them."""
-    texts = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.JoinedStr) and node.values)
+    texts = (node for node in ast.walk(parse(source)) if isinstance(node, ast.JoinedStr) and node.values)
     starts = (
         (node, node.values[0]) for node in texts if any(isinstance(one, ast.FormattedValue) for one in node.values)
     )
@@ -114,7 +113,7 @@ def composed_statements(_: str, source: str) -> list[str]:
 
 def swallowed(_: str, source: str) -> list[str]:
     """Handlers that catch everything and do nothing."""
-    handlers = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ExceptHandler))
+    handlers = (node for node in ast.walk(parse(source)) if isinstance(node, ast.ExceptHandler))
     return [
         ast.unparse(node)
         for node in handlers

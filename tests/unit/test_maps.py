@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source import parse
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src/livewell"
 LINE = re.compile(r"^(?: {4})?(\w+)(?:(?:\.py|/) +| {2,})\S", re.MULTILINE)
@@ -34,7 +36,7 @@ MAPS = (
 
 def drawn(folder: Path) -> list[str]:
     """What the docstring of the package names, one line each."""
-    docstring = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")), clean=False)
+    docstring = ast.get_docstring(parse((folder / "__init__.py").read_text(encoding="utf-8")), clean=False)
     return LINE.findall(docstring or "")
 
 
