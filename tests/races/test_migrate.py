@@ -1,6 +1,5 @@
 """Migrators in many processes, and readers that must not feel them."""
 
-import multiprocessing
 import shutil
 import threading
 import time
@@ -16,17 +15,18 @@ import pytest
 import livewell
 from livewell.db.migrate import Bundle, MigrationReport, apply, check, migrate
 from livewell.db.migrate.state import ROLES
+from tests.support.migrator import migrate_at
 from tests.support.servers import cluster, new_database
+from tests.support.warm import forks
 
 PROCESSES = 10
 
 
 def migrate_together(dsns: list[str]) -> list[MigrationReport]:
     """One real process per address; all begin at the same moment."""
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(len(dsns))
-    answers: Any = context.Queue()
-    processes = [context.Process(target=_one, args=(dsn, barrier, answers)) for dsn in dsns]
+    barrier = forks.Barrier(len(dsns))
+    answers: Any = forks.Queue()
+    processes = [forks.Process(target=migrate_at, args=(dsn, barrier, answers)) for dsn in dsns]
     for process in processes:
         process.start()
     reports = [answers.get(timeout=600) for _ in processes]
@@ -35,14 +35,6 @@ def migrate_together(dsns: list[str]) -> list[MigrationReport]:
     failures = [report for report in reports if isinstance(report, str)]
     assert failures == []
     return reports
-
-
-def _one(dsn: str, barrier: Any, answers: Any) -> None:
-    barrier.wait(300)
-    try:
-        answers.put(migrate(dsn, wait_seconds=300))
-    except Exception as error:  # noqa: BLE001  the parent asserts that there was none
-        answers.put(f"{type(error).__name__}: {error}")
 
 
 def test_ten_processes_start_on_one_empty_database(fresh_dsn: str) -> None:

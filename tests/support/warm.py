@@ -21,9 +21,16 @@ from livewell.testing import FakeUpstream
 from livewell.testing.processes import ChildProcess
 
 _START_SECONDS_MAX = 30.0
-_forks = multiprocessing.get_context("forkserver")
-_forks.set_forkserver_preload(
-    ["livewell.apps.market.simulator.server", "livewell.testing.upstream.server", "uvloop", "orjson", __name__]
+forks = multiprocessing.get_context("forkserver")
+forks.set_forkserver_preload(
+    [
+        "livewell.apps.market.simulator.server",
+        "livewell.testing.upstream.server",
+        "tests.support.migrator",
+        "uvloop",
+        "orjson",
+        __name__,
+    ]
 )
 
 
@@ -36,7 +43,7 @@ class _Fork:
     def __init__(self, module: str, arguments: list[str], told: Path) -> None:
         self.command = ["-m", module, *arguments]
         self._told = told
-        self._process: BaseProcess = _forks.Process(target=_run, args=(module, arguments, str(told)), daemon=True)
+        self._process: BaseProcess = forks.Process(target=_run, args=(module, arguments, str(told)), daemon=True)
 
     async def first_line(self) -> str:
         """Start it and wait until it says where it listens."""
