@@ -106,6 +106,8 @@ function prune_queue                -        -        -        X        -
 function recover_jobs               -        -        -        X        -
 
 -- functions: why
+function why_apart                  -        -        X        X        X
+function why_ended                  -        -        X        X        X
 function why_full                   -        -        X        X        X
 function why_job                    -        -        X        X        X
 function why_limited                -        -        X        X        X
