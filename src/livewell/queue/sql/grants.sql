@@ -76,7 +76,9 @@ function hasten_job                 -        -        X        -        -
 function list_dead                  -        -        X        -        X
 function list_jobs                  -        -        X        -        X
 function list_limiters              -        -        X        X        X
+function list_queue_states          -        -        X        X        X
 function list_queues                -        -        X        -        X
+function list_worker_states         -        -        X        X        X
 function list_workers               -        -        X        -        X
 function pause_queue                -        -        X        -        -
 function redrive_dead               -        -        X        -        -
