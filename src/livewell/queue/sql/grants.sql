@@ -92,6 +92,7 @@ function state_queue                -        -        X        X        X
 
 -- functions: permits
 function book_call                  -        -        -        X        -
+function permit_room                -        -        -        X        -
 function report_wall                -        -        -        X        -
 function restart_wait               -        -        X        X        X
 function server_started             -        -        X        X        X
