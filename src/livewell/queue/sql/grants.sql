@@ -50,6 +50,7 @@ function enqueue_jobs               -        -        X        X        -
 function enqueue_keyed              -        -        -        X        -
 function enqueue_one                -        -        -        X        -
 function enqueue_plain              -        -        -        X        -
+function given_jobs                 -        -        X        X        -
 function insert_jobs                -        -        X        X        -
 function merge_jobs                 -        -        X        X        -
 function refuse_job                 -        -        X        X        -
