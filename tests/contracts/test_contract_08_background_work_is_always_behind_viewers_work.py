@@ -114,5 +114,5 @@ def test_a_scheduled_type_is_background_even_while_it_is_watched(refresh: Refres
 
 def test_a_due_check_that_does_not_look_at_the_strategy_breaks(refresh: RefreshSession, queue_dsn: str) -> None:
     """Broken on purpose."""
-    with variant(queue_dsn, "choose_refreshes", ("t.strategy = 'scheduled' OR g.viewers = 0", "g.viewers = 0")):
+    with variant(queue_dsn, "order_refreshes", ("t.strategy = 'scheduled' OR g.viewers = 0", "g.viewers = 0")):
         assert lanes(refresh)["daily:A"] == 0

@@ -134,6 +134,7 @@ BEGIN
             ('list_walks',            '',  'x', '',  '',  ''),
             ('may_probe',             '',  'x', '',  '',  ''),
             ('next_due',              '',  'x', 'x', 'x', 'x'),
+            ('order_refreshes',       '',  'x', '',  '',  ''),
             ('park_keys',             '',  'x', '',  '',  ''),
             ('park_unwatched',        '',  'x', '',  '',  ''),
             ('plan_cron',             '',  'x', '',  '',  ''),
