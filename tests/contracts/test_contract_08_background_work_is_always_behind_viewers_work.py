@@ -87,7 +87,7 @@ def test_by_rank_alone_it_breaks(queue: QueueSession, queue_dsn: str) -> None:
             ("ORDER BY r.lane, r.rank, r.id", "ORDER BY r.rank, r.id"),
             ("SET enable_sort = off\n", ""),
         ),
-        variant(queue_dsn, "pick_limited", ("ORDER BY j.lane, j.rank, j.id", "ORDER BY j.rank, j.id")),
+        variant(queue_dsn, "read_candidates", ("ORDER BY j.lane, j.rank, j.id", "ORDER BY j.rank, j.id")),
     ):
         assert order(queue, limited=True) == [1, 1, 1, 0, 0, 0]
 

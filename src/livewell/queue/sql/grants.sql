@@ -40,6 +40,7 @@ function lock_limited               -        -        -        X        -
 function measure_room               -        -        -        X        -
 function pick_limited               -        -        -        X        -
 function raise_fences               -        -        -        X        -
+function read_candidates            -        -        -        X        -
 
 -- functions: enqueue
 function answer_jobs                -        -        X        X        -
