@@ -36,7 +36,9 @@ function exchange_jobs              -        -        -        X        -
 function group_has_room             -        -        -        X        -
 function limited_answer             -        -        -        X        -
 function limited_candidates         -        -        -        X        -
+function lock_behind_marks          -        -        -        X        -
 function lock_limited               -        -        -        X        -
+function lock_suspect               -        -        -        X        -
 function measure_room               -        -        -        X        -
 function pick_limited               -        -        -        X        -
 function raise_fences               -        -        -        X        -
