@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from livewell.capability import Capability, Chore, CommandEntry
+from livewell.refresh.nudges import DUE
 
 CAPABILITY = Capability(
     name="refresh",
@@ -11,7 +12,7 @@ CAPABILITY = Capability(
     queues=("refresh.*",),
     work="livewell.refresh.work:work",
     housekeeping=(Chore("SELECT livewell.prune_refresh(%s, %s)", lambda settings: (settings.stat_days, 1000)),),
-    singletons=("refresh.due",),
+    singletons=(DUE,),
     gauges="livewell.refresh.gauges:GAUGES",
     checks="livewell.refresh.doctor:CHECKS",
     stuck="livewell.refresh.stuck:stuck",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from livewell.finding import Check, Finding, Patient, instant, span
+from livewell.refresh.nudges import DUE
 from livewell.telemetry.system_state import Document, part
 
 _QUIET = """
@@ -126,7 +127,7 @@ def _unworked(state: Document, one: dict[str, Any]) -> tuple[str, str] | None:
         return f"No living worker works its queue {one['queue']}.", f"livewell worker --queue {one['queue']}"
     if queue["paused_at"]:
         return f"Its queue {one['queue']} is paused.", f"livewell queues resume {one['queue']}"
-    due = next((each for each in part(state, "leases").get("singletons", ()) if each["name"] == "refresh.due"), None)
+    due = next((each for each in part(state, "leases").get("singletons", ()) if each["name"] == DUE), None)
     if due is None or not due["held"]:
         return "Nobody does the due check: no worker has queues of refreshes.", "livewell worker --queue 'refresh.*'"
     return None

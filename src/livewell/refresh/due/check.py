@@ -47,7 +47,7 @@ _DROP_SECONDS = 5.0
 _PULSE = "SELECT livewell.record_pulse(%s, %s, %s, %s, %s)"
 _PULSE_SECONDS = 5.0
 _STATS = (
-    "SELECT livewell.add_stats(ARRAY['refresh.due'], ARRAY['livewell.due_check'], ARRAY['done'], "
+    "SELECT livewell.add_stats(ARRAY[%s]::text[], ARRAY['livewell.due_check'], ARRAY['done'], "
     "ARRAY[%s]::bigint[], ARRAY[%s]::bigint[])"
 )
 _STATS_SECONDS = 10.0
@@ -185,7 +185,7 @@ class DueCheck:
 
     def _failed(self, kind: str, error: LivewellError) -> None:
         self.counts["outages"] += 1
-        self._warnings.add("refresh.due", f"the due check failed: {kind}", str(error))
+        self._warnings.add(DUE, f"the due check failed: {kind}", str(error))
         log.warning("due check failed", error=str(error))
 
     def _took(self, upstream: str, seconds: float) -> None:
@@ -200,7 +200,7 @@ class DueCheck:
             checks, ms = self._checks, round(self._check_seconds * 1000)
             self._stats_at = time.monotonic() + _STATS_SECONDS
             self._checks, self._check_seconds = 0, 0.0
-            await self._link.call(_STATS, (checks, ms))
+            await self._link.call(_STATS, (DUE, checks, ms))
 
     async def _leave(self) -> None:
         try:

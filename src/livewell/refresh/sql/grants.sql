@@ -125,6 +125,7 @@ BEGIN
             ('dispatch_room',         '',  'x', '',  'x', 'x'),
             ('dispatch_scheduled',    '',  'x', '',  '',  ''),
             ('drop_refreshes',        '',  'x', '',  '',  ''),
+            ('due_check_name',        '',  'x', '',  'x', 'x'),
             ('due_candidates',        '',  'x', '',  '',  ''),
             ('enqueue_refreshes',     '',  'x', '',  '',  ''),
             ('expected_size',         '',  'x', '',  'x', 'x'),
