@@ -87,7 +87,7 @@ def test_by_rank_alone_it_breaks(queue: QueueSession, queue_dsn: str) -> None:
             ("ORDER BY r.lane, r.rank, r.id", "ORDER BY r.rank, r.id"),
             ("SET enable_sort = off\n", ""),
         ),
-        variant(queue_dsn, "pick_limited", ("ORDER BY j.lane, j.rank, j.id", "ORDER BY j.rank, j.id")),
+        variant(queue_dsn, "read_candidates", ("ORDER BY j.lane, j.rank, j.id", "ORDER BY j.rank, j.id")),
     ):
         assert order(queue, limited=True) == [1, 1, 1, 0, 0, 0]
 
@@ -114,5 +114,5 @@ def test_a_scheduled_type_is_background_even_while_it_is_watched(refresh: Refres
 
 def test_a_due_check_that_does_not_look_at_the_strategy_breaks(refresh: RefreshSession, queue_dsn: str) -> None:
     """Broken on purpose."""
-    with variant(queue_dsn, "choose_refreshes", ("t.strategy = 'scheduled' OR g.viewers = 0", "g.viewers = 0")):
+    with variant(queue_dsn, "order_refreshes", ("t.strategy = 'scheduled' OR g.viewers = 0", "g.viewers = 0")):
         assert lanes(refresh)["daily:A"] == 0

@@ -102,7 +102,7 @@ async def test_callers_with_overlapping_keys_wait_for_each_other_and_never_deadl
 
 async def test_without_key_order_it_breaks(queue: QueueSession, queue_dsn: str) -> None:
     """In the order given, each waits for a key of the other."""
-    with variant(queue_dsn, "enqueue_jobs", ("        ORDER BY g.queue, g.unique_key, g.id\n", "")):
+    with variant(queue_dsn, "insert_jobs", ("        ORDER BY g.queue, g.unique_key, g.id\n", "")):
         found = await many_keys_in_opposite_orders(queue, queue_dsn)
 
     assert [line for line in found if "40P01" in line] != []

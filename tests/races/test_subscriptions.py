@@ -149,19 +149,19 @@ async def test_a_subscribe_that_does_not_lock_its_session_leaves_orphans(
     """Broken on purpose: it only looks whether the session is there."""
     broken: tuple[Change, ...] = (
         ("IF NOT FOUND AND livewell.heartbeat_session(p_session, p_user) = 'alive' THEN", "IF true THEN"),
-        ("s.seen_at > v_begun - interval '2 minutes'", "false"),
+        ("s.seen_at > p_begun - interval '2 minutes'", "false"),
         (
             (
-                "UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = v_id AND "
-                "s.user_id || '' = v_user AND coalesce(s.public_key = v_key, true);"
+                "UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1 WHERE s.id = p_id AND "
+                "s.user_id || '' = p_name AND coalesce(s.public_key = p_public_key, true);"
             ),
             (
-                "PERFORM FROM livewell.viewer_session s WHERE s.id = v_id AND s.user_id || '' = v_user AND "
-                "coalesce(s.public_key = v_key, true);"
+                "PERFORM FROM livewell.viewer_session s WHERE s.id = p_id AND s.user_id || '' = p_name AND "
+                "coalesce(s.public_key = p_public_key, true);"
             ),
         ),
     )
-    with variant(queue_dsn, "subscribe", *broken):
+    with variant(queue_dsn, "touch_session", *broken):
         assert await sweep_and(refresh, queue_dsn, SUBSCRIBE.replace("AAPL", "TSLA")) != []
 
 

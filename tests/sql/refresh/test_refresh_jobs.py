@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 import livewell
+from livewell.refresh.nudges import DUE
 from livewell.refresh.queues import is_refresh_queue, queue_name
 from tests.support.refresh_sql import RefreshSession
 
 SHAPE = "queue, kind, unique_key, group_key, call_key, units, max_attempts, payload, priority"
-FUNCTIONS = Path(livewell.__file__).parent / "refresh" / "sql" / "functions"
-SPELLED = re.compile(r"'refresh\.'|concat_ws\('\.', 'refresh'")
+PACKAGES = Path(livewell.__file__).parent
+SPELLED = re.compile(r"(?m)^(?!--).*(?:'refresh\.(?:due)?'|concat_ws\('\.', 'refresh')")
 
 
 def one_job(refresh: RefreshSession) -> tuple[object, ...]:
@@ -78,7 +79,12 @@ def test_an_upstream_has_its_own_queue_and_those_of_its_pools(refresh: RefreshSe
 
 
 def test_no_other_function_spells_the_name() -> None:
-    """refresh_queue() is called instead."""
-    spelled = {path.stem for path in FUNCTIONS.rglob("*.sql") if SPELLED.search(path.read_text())}
+    """refresh_queue() or due_check_name() is called instead, in every package."""
+    spelled = {path.stem for path in PACKAGES.glob("*/sql/functions/**/*.sql") if SPELLED.search(path.read_text())}
 
-    assert spelled - {"dispatch_scheduled"} == {"refresh_queue"}
+    assert spelled == {"refresh_queue", "due_check_name"}
+
+
+def test_sql_and_python_name_one_due_check(refresh: RefreshSession) -> None:
+    """The singleton, the nudges and the statistics of the due check have one name."""
+    assert refresh.value("SELECT livewell.due_check_name()") == DUE

@@ -31,4 +31,5 @@ function mark_keys                  -        -        X        X        -
 function observe_limiter            -        -        -        X        -
 function open_breaker               -        -        X        X        -
 function prune_limits               -        -        -        X        -
+function weigh_failures             -        -        X        X        -
 $matrix$);

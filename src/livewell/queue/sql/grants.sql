@@ -36,10 +36,13 @@ function exchange_jobs              -        -        -        X        -
 function group_has_room             -        -        -        X        -
 function limited_answer             -        -        -        X        -
 function limited_candidates         -        -        -        X        -
+function lock_behind_marks          -        -        -        X        -
 function lock_limited               -        -        -        X        -
+function lock_suspect               -        -        -        X        -
 function measure_room               -        -        -        X        -
 function pick_limited               -        -        -        X        -
 function raise_fences               -        -        -        X        -
+function read_candidates            -        -        -        X        -
 
 -- functions: enqueue
 function answer_jobs                -        -        X        X        -
@@ -50,6 +53,8 @@ function enqueue_jobs               -        -        X        X        -
 function enqueue_keyed              -        -        -        X        -
 function enqueue_one                -        -        -        X        -
 function enqueue_plain              -        -        -        X        -
+function given_jobs                 -        -        X        X        -
+function insert_jobs                -        -        X        X        -
 function merge_jobs                 -        -        X        X        -
 function refuse_job                 -        -        X        X        -
 function reserve_job_ids            -        -        -        X        -
@@ -76,7 +81,9 @@ function hasten_job                 -        -        X        -        -
 function list_dead                  -        -        X        -        X
 function list_jobs                  -        -        X        -        X
 function list_limiters              -        -        X        X        X
+function list_queue_states          -        -        X        X        X
 function list_queues                -        -        X        -        X
+function list_worker_states         -        -        X        X        X
 function list_workers               -        -        X        -        X
 function pause_queue                -        -        X        -        -
 function redrive_dead               -        -        X        -        -
@@ -89,6 +96,7 @@ function state_queue                -        -        X        X        X
 
 -- functions: permits
 function book_call                  -        -        -        X        -
+function permit_room                -        -        -        X        -
 function report_wall                -        -        -        X        -
 function restart_wait               -        -        X        X        X
 function server_started             -        -        X        X        X
@@ -106,6 +114,8 @@ function prune_queue                -        -        -        X        -
 function recover_jobs               -        -        -        X        -
 
 -- functions: why
+function why_apart                  -        -        X        X        X
+function why_ended                  -        -        X        X        X
 function why_full                   -        -        X        X        X
 function why_job                    -        -        X        X        X
 function why_limited                -        -        X        X        X

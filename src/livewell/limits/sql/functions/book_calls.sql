@@ -9,12 +9,11 @@
 --       └──too many keys failed, each on its own──────────┘
 --
 -- No verdict: ours, new, released, prober dead, or of a key that was failing already.
---
 -- A failing key counts once, when it turns from good to failing (R13, X10): however often it is
--- tried, it says nothing new. Keys that fail each on its own (`key`) open nothing by themselves:
--- they raise a doubt, half open with opened = 0, and the probe, a key that is not failing, decides.
--- Only as many again in a row open the breaker: a handful of bad keys that happen to come one after
--- the other stops nobody.
+-- tried, it says nothing new.
+--
+-- Steps:     mark_keys (whose failure is news), then book_probe if the breaker is not closed;
+--            otherwise the calls are counted, and weigh_failures opens it if there are too many.
 -- Called by: charge_jobs, the limiter's row locked. p_fences, p_ends, p_causes: one entry per call,
 --            a coalesced call counts once. p_keys, p_fared, p_calls: one per job, see mark_keys;
 --            without them every failure is news.
@@ -42,10 +41,7 @@ DECLARE
     v_c         livewell.limiter_credential;
     v_news      bigint[];
     v_ends      text[] := p_ends;
-    -- what these calls say: calls, failures, keyless, wall, keyed, in_row, cause
-    v_said      record;
-    v_window    record;         -- and with those of the window
-    v_keys      integer;        -- different keys that turned in the window
+    v_said      record;         -- what these calls say
 BEGIN
     SELECT * INTO v_limiter FROM livewell.limiter l WHERE l.name = p_limiter;
     SELECT * INTO v_c FROM livewell.limiter_credential c
@@ -111,32 +107,9 @@ BEGIN
     ON CONFLICT (limiter, credential, since)
     DO UPDATE SET calls = k.calls + excluded.calls, failures = k.failures + excluded.failures,
         keyless = k.keyless + excluded.keyless;
-    IF v_said.failures = 0 THEN
-        RETURN;
-    END IF;
-    SELECT sum(k.calls) AS calls, sum(k.failures) AS failures, sum(k.keyless) AS keyless
-    INTO v_window FROM livewell.limiter_calls k
-    WHERE k.limiter = p_limiter
-        AND k.credential = p_credential
-        AND k.since > v_now - v_limiter.breaker_seconds * interval '1 second';
-    SELECT count(*) INTO v_keys FROM livewell.limiter_failing f
-    WHERE f.limiter = p_limiter
-        AND f.credential = p_credential
-        AND f.counted
-        AND f.turned_at > v_now - v_limiter.breaker_seconds * interval '1 second';
-    IF v_said.wall
-        OR v_said.in_row >= v_limiter.breaker_in_row
-        OR v_window.failures >= v_limiter.breaker_failures
-            AND v_window.failures >= v_limiter.breaker_share * v_window.calls
-            -- One key that fails at every other call is still one key.
-            AND (p_keys IS NULL OR v_window.keyless + v_keys >= v_limiter.breaker_failures)
-    THEN
-        UPDATE livewell.limiter_credential c
-        SET opened_at = v_now, opened_keys = v_keys
-        WHERE c.limiter = p_limiter AND c.name = p_credential;
-        PERFORM livewell.open_breaker(
-            v_limiter, v_c,
-            CASE WHEN v_said.wall THEN 'wall' WHEN v_said.keyed THEN 'doubt' ELSE 'open' END,
+    IF v_said.failures > 0 THEN
+        PERFORM livewell.weigh_failures(
+            v_limiter, v_c, v_said.in_row, v_said.wall, v_said.keyed, p_keys IS NOT NULL,
             v_said.cause, p_newest, v_now
         );
     END IF;

@@ -1,6 +1,6 @@
 -- Open a breaker, or let it doubt: half open at once, so that the next call is a probe.
 --
--- Called by: book_calls, book_probe, the limiter's row locked. p_how: open (each time twice as
+-- Called by: weigh_failures, book_probe, the limiter's row locked. p_how: open (each time twice as
 --            long), wall (hours), doubt.
 -- Keys that are failing wait a little longer than the others for the probe: whoever is not failing
 -- comes first, also if the due check has yet to queue it.

@@ -74,7 +74,7 @@ BEGIN
             ) seen
             WHERE t.paused_at IS NULL AND t.parked_reason IS NULL
         )
-        SELECT v_name, concat_ws('.', 'refresh', v_name, w.pool),
+        SELECT v_name, livewell.refresh_queue(v_name, w.pool),
             round(
                 (
                     SELECT count(*)

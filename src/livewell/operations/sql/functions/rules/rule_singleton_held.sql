@@ -11,7 +11,7 @@ SET search_path = ''
 AS $$
 #variable_conflict use_column
 DECLARE
-    c_for_life CONSTANT text[] := '{refresh.due}';
+    v_due_check text := livewell.due_check_name();
 BEGIN
     RETURN QUERY
     SELECT s.name,
@@ -22,7 +22,7 @@ BEGIN
     FROM livewell.singleton s
     WHERE s.expires_at > p_now
         AND s.acquired_at < p_now - interval '10 minutes'
-        AND s.name <> ALL (c_for_life);
+        AND s.name <> v_due_check;
 END
 $$;
 COMMENT ON FUNCTION livewell.rule_singleton_held IS

@@ -9,12 +9,11 @@
 --            has no lease); with empty marks also `slow` (looking took long: column rank holds
 --            microseconds) or `paused` (nothing was found, and some queue is paused). Workers of
 --            0.6.0 read these rows, so their shape stays.
+-- Steps:     the lease; lock_suspect; the queues in turn (lock_behind_marks, if there are marks);
+--            the UPDATE. Only what is seldom done has a function of its own: a call costs every
+--            claim.
 -- Limited queues are passed over, whoever asks: claim_limited is the only way to their jobs.
--- p_mark_ranks and p_mark_ids are marks, two for each queue (lane 0, lane 1): look only behind that
--- place. A worker uses them while looking from the beginning is slow, as it is when somebody holds
--- an old snapshot and every job since then left an index entry that cannot be removed. What is
--- enqueued before a mark waits until somebody looks from the beginning again:
--- docs/adr/0004-scan-mark.md.
+-- p_mark_ranks, p_mark_ids: marks, two for each queue (lane 0, lane 1): see lock_behind_marks.
 -- Why the lease is locked first, in its own statement: burying takes FOR UPDATE on the worker row,
 -- so a claim either commits before its worker is buried (and recovery sees its jobs) or finds the
 -- row gone. FOR KEY SHARE, because FOR SHARE would block our own heartbeat.
@@ -43,7 +42,6 @@ DECLARE
     v_found     bigint[] := '{}';
     v_news      livewell.claimed_job;
     v_queue     text;
-    v_mark      integer;
     v_took      interval;
     v_fence     bigint;
     v_now       timestamptz;
@@ -75,22 +73,7 @@ BEGIN
             WHERE s.queue = ANY (p_queues) AND s.state = 'ready' AND s.lost > 0
         )
     THEN
-        FOREACH v_queue IN ARRAY p_queues LOOP
-            CONTINUE WHEN NOT EXISTS (
-                SELECT FROM livewell.queue q
-                WHERE q.name = v_queue
-                    AND q.paused_at IS NULL
-                    AND q.concurrency IS NULL
-                    AND q.group_limit IS NULL
-                    AND q.limiter IS NULL
-            );
-            v_found := ARRAY(
-                SELECT s.id FROM livewell.job s
-                WHERE s.queue = v_queue AND s.state = 'ready' AND s.lost > 0
-                ORDER BY s.lane, s.rank, s.id LIMIT 1 FOR UPDATE SKIP LOCKED
-            );
-            EXIT WHEN cardinality(v_found) > 0;
-        END LOOP;
+        v_found := livewell.lock_suspect(p_queues);
     END IF;
 
     IF cardinality(v_found) = 0 THEN
@@ -118,31 +101,10 @@ BEGIN
                 );
                 CONTINUE;
             END IF;
-            CONTINUE WHEN NOT EXISTS (
-                SELECT FROM livewell.queue q
-                WHERE q.name = v_queue
-                    AND q.paused_at IS NULL
-                    AND q.concurrency IS NULL
-                    AND q.group_limit IS NULL
-                    AND q.limiter IS NULL
+            v_found := v_found || livewell.lock_behind_marks(
+                v_queue, v_limit - cardinality(v_found),
+                p_mark_ranks[2 * v_place - 1:2 * v_place], p_mark_ids[2 * v_place - 1:2 * v_place]
             );
-            FOR v_lane IN 0 .. 1 LOOP
-                EXIT WHEN cardinality(v_found) >= v_limit;
-                v_mark := 2 * v_place - 1 + v_lane;
-                v_found := v_found || ARRAY(
-                    SELECT r.id FROM livewell.job r
-                    WHERE r.queue = v_queue
-                        AND r.lane = v_lane
-                        AND r.state = 'ready'
-                        AND r.lost = 0
-                        AND (r.rank, r.id) > (
-                            coalesce(p_mark_ranks[v_mark], -9223372036854775808),
-                            coalesce(p_mark_ids[v_mark], 0)
-                        )
-                    ORDER BY r.rank, r.id LIMIT v_limit - cardinality(v_found)
-                    FOR UPDATE SKIP LOCKED
-                );
-            END LOOP;
         END LOOP;
         v_took := livewell.now() - v_now;
         IF p_mark_ranks = '{}'

@@ -1,7 +1,7 @@
 -- Say what became of the jobs that enqueue_jobs could not simply insert, and do what their policy
 -- says.
 --
--- Called by: enqueue_jobs, if its insert collided with anything. Answers as described there.
+-- Called by: enqueue_jobs, if insert_jobs collided with anything. Answers as described there.
 -- Index:     job_unique_key_idx, the primary keys of history and of the dead letters.
 -- New statements, so fresh snapshots: they see the rows that the insert collided with.
 CREATE OR REPLACE FUNCTION livewell.answer_jobs(

@@ -1,7 +1,7 @@
 -- Refuse what enqueue_jobs cannot insert: a queue that is not declared, an unknown policy, a batch
 -- that is sealed or does not exist.
 --
--- Called by: enqueue_jobs, before its insert.
+-- Called by: enqueue_jobs, before insert_jobs.
 -- Locks:     the batches, by id, until the end of the transaction: nobody seals them meanwhile.
 CREATE OR REPLACE FUNCTION livewell.check_jobs(p_jobs jsonb)
 RETURNS void

@@ -4,6 +4,7 @@
 -- Called by: answer_jobs, for policies other than keep, after the insert met the key; the same
 --            elements, and the same answers.
 -- Index:     job_unique_key_idx, job_unique_held_idx.
+-- In key order, as in insert_jobs (given_jobs).
 -- Only waiting rows are changed, and only those that nobody has locked; a running row belongs to
 -- its owner.
 -- The held row is inserted without waiting for the current one: if that ends at this moment,
@@ -21,27 +22,7 @@ DECLARE
     v_state     livewell.job_state;
     v_held      bigint;
 BEGIN
-    FOR v_g IN
-        SELECT g.*, q.attempts,
-            coalesce(g.run_at, p_now + g.delay_seconds * interval '1 second', p_now) AS due_at,
-            (
-                extract(
-                    epoch FROM greatest(
-                        coalesce(g.run_at, p_now + g.delay_seconds * interval '1 second', p_now),
-                        p_now
-                    )
-                ) * 1000
-            )::bigint - coalesce(g.priority, 0) * 60000 AS rank
-        FROM jsonb_to_recordset(p_jobs) AS g (
-            id bigint, queue pg_catalog.text, kind pg_catalog.text, payload pg_catalog.jsonb,
-            unique_key pg_catalog.text, policy pg_catalog.text, group_key pg_catalog.text,
-            call_key pg_catalog.text, lane smallint, priority smallint,
-            delay_seconds pg_catalog.float8, run_at pg_catalog.timestamptz, max_attempts smallint,
-            trace pg_catalog.text, batch_id bigint, units bigint
-        )
-        JOIN livewell.queue q ON q.name = g.queue
-        ORDER BY g.queue, g.unique_key, g.id
-    LOOP
+    FOR v_g IN SELECT * FROM livewell.given_jobs(p_jobs, p_now) LOOP
         asked_id := v_g.id;
         -- This very id, accepted before?
         IF EXISTS (SELECT FROM livewell.job j WHERE j.id = v_g.id)
@@ -67,20 +48,20 @@ BEGIN
         job_id := v_current;
         IF v_g.policy = 'raise' THEN
             UPDATE livewell.job j
-            SET lane = least(j.lane, coalesce(v_g.lane, 1)), rank = least(j.rank, v_g.rank),
-                priority = greatest(j.priority, coalesce(v_g.priority, 0))
+            SET lane = least(j.lane, v_g.lane), rank = least(j.rank, v_g.rank),
+                priority = greatest(j.priority, v_g.priority)
             WHERE j.id = (
                 SELECT w.id FROM livewell.job w
                 WHERE w.id = v_current AND w.state <> 'running'
                 FOR UPDATE SKIP LOCKED
             )
-                AND (j.lane > coalesce(v_g.lane, 1) OR j.rank > v_g.rank);
+                AND (j.lane > v_g.lane OR j.rank > v_g.rank);
             RETURN NEXT;
             CONTINUE;
         END IF;
         IF v_g.policy = 'replace' AND v_state <> 'running' THEN
             UPDATE livewell.job j
-            SET payload = v_g.payload, lane = least(j.lane, coalesce(v_g.lane, 1)),
+            SET payload = v_g.payload, lane = least(j.lane, v_g.lane),
                 rank = least(j.rank, v_g.rank)
             WHERE j.id = (
                 SELECT w.id FROM livewell.job w
@@ -98,9 +79,8 @@ BEGIN
             unique_key, group_key, call_key, batch_id, units, payload, trace
         )
         VALUES (
-            v_g.id, v_g.rank, v_g.due_at, p_now, 'held', 'k',
-            coalesce(v_g.max_attempts, v_g.attempts), coalesce(v_g.priority, 0),
-            coalesce(v_g.lane, 1), v_g.queue, v_g.kind, v_g.unique_key, v_g.group_key, v_g.call_key,
+            v_g.id, v_g.rank, v_g.due_at, p_now, 'held', 'k', v_g.max_attempts, v_g.priority,
+            v_g.lane, v_g.queue, v_g.kind, v_g.unique_key, v_g.group_key, v_g.call_key,
             v_g.batch_id, v_g.units, v_g.payload, v_g.trace
         )
         ON CONFLICT DO NOTHING;
@@ -114,7 +94,7 @@ BEGIN
         WHERE j.queue = v_g.queue AND j.unique_key = v_g.unique_key AND j.held_by = 'k';
         IF FOUND AND v_g.policy = 'replace' THEN
             UPDATE livewell.job j
-            SET payload = v_g.payload, lane = least(j.lane, coalesce(v_g.lane, 1)),
+            SET payload = v_g.payload, lane = least(j.lane, v_g.lane),
                 rank = least(j.rank, v_g.rank)
             WHERE j.id = (
                 SELECT w.id FROM livewell.job w

@@ -1,10 +1,9 @@
 -- Refuse a new job that is outside the bounds, and say which they are.
 --
--- Called by: enqueue_jobs, enqueue_plain, enqueue_one, for a job whose bounds they found broken; it
---            never returns. They look themselves, in the statement that inserts: as a trigger with
---            a
--- condition the look took 95 of 730 µs of a single enqueue, because Postgres reads the condition's
--- source anew in every statement.
+-- Called by: insert_jobs, enqueue_plain, enqueue_one, enqueue_keyed, for a job whose bounds they
+--            found broken; it never returns. They look themselves, in the statement that inserts:
+--            as a trigger with a condition the look took 95 of 730 µs of a single enqueue, because
+--            Postgres reads the condition's source anew in every statement.
 CREATE OR REPLACE FUNCTION livewell.refuse_job(
     p_lane integer, p_priority integer, p_attempts integer, p_payload jsonb
 )

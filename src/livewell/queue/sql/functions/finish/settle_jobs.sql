@@ -17,6 +17,7 @@
 -- No `id = ANY (p_ids)` beside the joins: with the statistics of an empty table the array was
 -- searched anew for every row (5,000 jobs: 4 s instead of 0.1 s).
 -- A cancel that was asked for meanwhile wins over every way of running again.
+-- Why one function: all but the charge is one statement, in which each job is read once.
 CREATE OR REPLACE FUNCTION livewell.settle_jobs(
     p_ids bigint[],
     p_outcomes text[],

@@ -1,6 +1,8 @@
 -- More permits for a job that is running: it makes several calls.
 --
 -- Called by: job.permit(n).
+-- Steps:     lock the job, then its limiter; end_calls for calls that were answered; permit_room;
+--            grant_calls.
 -- The job's row is locked before the limiter's, as whoever ends the job does: the other way round
 -- the two deadlock.
 -- p_answered: every call that the job has made so far was answered; they need not be counted as in
@@ -25,8 +27,6 @@ DECLARE
     v_now       timestamptz;
     v_limiter   livewell.limiter;
     v_job       record;
-    v_running   text[];
-    v_reserved  jsonb;
     v_estimate  float8;
     v_most      integer;
     v_room      record;
@@ -69,13 +69,6 @@ BEGIN
             v_limiter.name, v_job.credential, ARRAY[v_job.call_fence], ARRAY[true]
         );
     END IF;
-    v_running := ARRAY(SELECT q.name FROM livewell.queue q WHERE q.limiter = v_limiter.name);
-    SELECT coalesce(jsonb_object_agg(r.credential, r.units), '{}') INTO v_reserved
-    FROM (
-        SELECT j.credential, sum(j.reserved_units) AS units FROM livewell.job j
-        WHERE j.queue = ANY (v_running) AND j.credential IS NOT NULL
-        GROUP BY j.credential
-    ) r;
     v_estimate := coalesce(
         (
             SELECT e.units FROM livewell.limiter_estimate e
@@ -83,24 +76,10 @@ BEGIN
         ),
         v_limiter.estimate_units
     );
-    SELECT r.* INTO v_room
-    FROM livewell.limiter_room(
-        v_limiter, v_now, v_reserved, v_estimate,
-        ARRAY(
-            SELECT c.name FROM livewell.limiter_credential c
-            -- the probe itself may go on
-            WHERE c.limiter = v_limiter.name
-                AND c.probe_fence IS NOT NULL
-                AND c.probe_fence <> v_job.call_fence
-                AND EXISTS (
-                    SELECT FROM livewell.job j
-                    WHERE j.queue = ANY (v_running)
-                        AND j.credential IS NOT NULL
-                        AND j.fence = c.probe_fence
-                )
-        )
-    ) AS r
-    WHERE r.credential = v_job.credential;
+    SELECT * INTO v_room
+    FROM livewell.permit_room(
+        v_limiter, v_job.credential, v_job.call_fence, v_estimate, v_now
+    );
     IF NOT FOUND
         OR (
             CASE v_job.lane WHEN 0 THEN v_room.calls ELSE v_room.background_calls END
@@ -121,9 +100,7 @@ BEGIN
         WHERE j.id = p_id AND j.fence = p_fence AND j.worker = p_worker;
     END IF;
     RETURN QUERY
-    SELECT 'granted', NULL::text, NULL::float8,
-        v_limiter.permit_seconds + v_waited,
-        NULL::integer;
+    SELECT 'granted', NULL::text, NULL::float8, v_limiter.permit_seconds + v_waited, NULL::integer;
 END
 $$;
 COMMENT ON FUNCTION livewell.take_permits IS

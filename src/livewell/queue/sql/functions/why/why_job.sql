@@ -4,22 +4,18 @@
 -- Called by: `livewell jobs why`, clients.
 -- Answer:    reason, what it waits for in numbers and names, and the seconds until it is worth
 --            looking again where that is known. Reasons:
---                running, succeeded, cancelled, dead, unknown
+--                succeeded, cancelled, dead, unknown (why_ended)
 --                    it is not waiting
---                delayed
---                    until its time
---                held_key, held_group
---                    behind job other_id; its group runs n of limit
---                paused
---                    the queue, since
+--                running, held_key, delayed, paused (why_apart)
+--                    it is not in line: it runs; behind job other_id; until its time; the queue is
+--                    paused, since
 --                no_worker, no_task, no_credential (why_unworked)
 --                    nobody works the queue; somebody does, but none of them has the task, or a
 --                    credential of its limiter
---                suspect
---                    it was lost with a worker and waits for an empty one
---                queue_limit, concurrency, key_limit (why_full)
---                    n run, of so many: in the queue, under the limiter, with its key under the
---                    limiter
+--                held_group, key_limit, suspect, queue_limit, concurrency (why_full)
+--                    n run, of so many: in its group, with its key under the limiter, in the queue,
+--                    under the limiter; suspect: it was lost with a worker and waits for an empty
+--                    one
 --                rate, budget, breaker, probe, upstream, restart (why_limited)
 --                    what the limiter says, for the credential that is free first
 --                behind
@@ -46,17 +42,7 @@ DECLARE
 BEGIN
     SELECT * INTO v_job FROM livewell.job j WHERE j.id = p_id;
     IF NOT FOUND THEN
-        SELECT x.reason, x.name, x.since INTO reason, name, since
-        FROM (
-            SELECT 'dead' AS reason, d.reason AS name, d.died_at AS since FROM livewell.dead_job d
-            WHERE d.id = p_id
-            UNION ALL
-            SELECT h.outcome::text, nullif(h.note, ''), h.finished_at FROM livewell.job_history h
-            WHERE h.id = p_id
-            UNION ALL
-            SELECT 'unknown', NULL, NULL
-            LIMIT 1
-        ) x;
+        SELECT e.reason, e.name, e.since INTO reason, name, since FROM livewell.why_ended(p_id) e;
         RETURN NEXT;
         RETURN;
     END IF;
@@ -66,30 +52,9 @@ BEGIN
         WHEN v_limiter.name IS NULL THEN ARRAY[v_job.queue]
         ELSE ARRAY(SELECT q.name FROM livewell.queue q WHERE q.limiter = v_limiter.name) END;
 
-    IF v_job.state = 'running' THEN
-        reason := 'running';
-        name := (SELECT w.name FROM livewell.worker w WHERE w.id = v_job.worker);
-        since := v_job.started_at;
-    ELSIF v_job.held_by = 'k' THEN
-        reason := 'held_key';
-        other_id := (
-            SELECT c.id FROM livewell.job c
-            WHERE c.queue = v_job.queue
-                AND c.unique_key = v_job.unique_key
-                AND c.held_by IS DISTINCT FROM 'k'
-        );
-        name := v_job.unique_key;
-        since := v_job.created_at;
-    ELSIF v_job.state = 'delayed' AND v_job.run_at > v_now THEN
-        reason := 'delayed';
-        name := v_job.last_error;
-        since := v_job.run_at;
-        wait_seconds := extract(epoch FROM v_job.run_at - v_now);
-    ELSIF v_queue.paused_at IS NOT NULL THEN
-        reason := 'paused';
-        name := v_job.queue;
-        since := v_queue.paused_at;
-    END IF;
+    SELECT a.reason, a.other_id, a.name, a.since, a.wait_seconds
+    INTO reason, other_id, name, since, wait_seconds
+    FROM livewell.why_apart(v_job, v_queue, v_now) a;
     IF reason IS NULL THEN
         SELECT w.reason, w.name INTO reason, name
         FROM livewell.why_unworked(v_job, v_limiter, v_now) w;

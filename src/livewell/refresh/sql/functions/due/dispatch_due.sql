@@ -14,7 +14,7 @@
 --            viewer_session_pkey, job_unique_key_idx, dead_job_refresh_idx.
 -- Answer:    dispatched; blocked (reason, wait_seconds); paused; unknown; not_holder, if the term
 --            is not ours any more: nothing was done. wait_seconds: when it is worth looking again.
--- Contracts: 8, the lane is decided in choose_refreshes: a scheduled type or a prefetched key is
+-- Contracts: 8, the lane is decided in order_refreshes: a scheduled type or a prefetched key is
 --            never lane 0. 12, every page is bounded. 4, a type that cannot be served (paused,
 --            parked, no queue, no worker for its pool, broken rule) is set aside and changes
 --            nothing for the others.
@@ -38,9 +38,9 @@ DECLARE
     v_now       timestamptz;
     v_upstream  livewell.upstream;
     v_room      record;
-    -- Of the page: twice what can go, as some of it turns out to be fresh,.
+    -- Of the page: twice what can go, as some of it turns out to be fresh, failing or watched by
+    -- nobody.
     v_size      integer;
-                                -- failing or watched by nobody
     v_page      record;         -- the candidates, as arrays
     v_chosen    record;         -- of those: what goes, as arrays
 BEGIN

@@ -62,7 +62,7 @@ BEGIN
     END IF;
     SELECT * INTO v_room FROM livewell.dispatch_room(v_type.upstream, v_now, p_most);
     -- What may wait is bounded; how fast it goes is the claim's to decide.
-    v_queue := 'refresh.' || v_type.upstream || coalesce('.' || v_type.pool, '');
+    v_queue := livewell.refresh_queue(v_type.upstream, v_type.pool);
     v_limit := least(p_most, 1000) - (
         SELECT count(*) FROM livewell.job j WHERE j.queue = v_queue AND j.unique_key IS NOT NULL AND j.held_by IS DISTINCT FROM 'k' AND j.state <> 'running' AND j.lane = 1);
     IF v_room.background_units IS NOT NULL THEN

@@ -1,7 +1,7 @@
 -- How many bytes a refresh of one key of a type is expected to bring: as measured, until then as
 -- the type's file says.
 --
--- Called by: whoever reserves or predicts, once for a type: choose_refreshes, dispatch_scheduled,
+-- Called by: whoever reserves or predicts, once for a type: order_refreshes, dispatch_scheduled,
 --            refresh_jobs, read_throttle, plan_types, state_refresh. One answer, or what is queued
 --            and what is reserved differ (R11, R16).
 -- Index:     limiter_estimate_pkey. count_refreshes writes what was measured.

@@ -1,7 +1,7 @@
 -- Which of these due keys may be the probe of an upstream whose breaker is half open; NULL: it is
 -- not, and all of them may go.
 --
--- Called by: choose_refreshes.
+-- Called by: order_refreshes.
 -- Index:     limiter_credential_pkey, limiter_failing_pkey, ledger_pkey.
 -- First those that are not failing, had data and are watched: their answer says how the upstream is
 -- (R13). Then those that are not failing. Of those that are failing only one, and only from

@@ -19,6 +19,7 @@ DECLARE
         '{stored,corrected,unchanged,missing,type_changed,singly,forgotten,fenced}';
     v_now       timestamptz := livewell.now();
     v_hour      timestamptz := date_trunc('hour', v_now, 'UTC');
+    v_due_check text := livewell.due_check_name();
     v_sample    record;
     v_types     jsonb;
 BEGIN
@@ -100,7 +101,7 @@ BEGIN
                 'per_minute', coalesce(sum(s.n), 0)::float8 / 5,
                 'mean_ms', sum(s.ms)::float8 / nullif(sum(s.n), 0))
             FROM livewell.stat s
-            WHERE s.minute > v_now - interval '5 minutes' AND s.queue = 'refresh.due'
+            WHERE s.minute > v_now - interval '5 minutes' AND s.queue = v_due_check
               AND s.kind = 'livewell.due_check'));
 END
 $$;

@@ -1,7 +1,7 @@
 -- Why a key of this type cannot be refreshed now, whoever asks, and when it is worth asking again:
 -- budget, breaker, upstream (it asked for silence), probe (one call is trying whether it is back).
 --
--- Called by: read_through, before it demands anything; read_key, to say it. Both run as the owner.
+-- Called by: refuse_demand, before a key is demanded; read_key, to say it. Both run as the owner.
 -- A rate that is used up is no reason here: the key is served in its turn, within seconds. One row,
 -- NULLs: nothing stands in the way. Index: as dispatch_room.
 CREATE OR REPLACE FUNCTION livewell.read_throttle(

@@ -10,6 +10,8 @@
 --              believed), backed_off (it failed; not before retry_at, whoever asks), throttled
 --              (budget, breaker or silence: nothing is queued or written; read_key says which, and
 --              until when), parked (not in the plan), paused, cold_budget, bad_key, unknown_type.
+-- Steps:       refresh_wanted (is it fresh enough?), refuse_demand (may it be demanded now?),
+--              demand_refresh.
 -- Strangers cannot spend the quota: the pattern is checked before anything is written, a known
 -- failure or absence is answered without a call, unknown keys have a budget per user, and a key has
 -- one job, however many ask.
@@ -34,7 +36,6 @@ DECLARE
     v_type      livewell.data_type;
     v_l         livewell.ledger;
     v_queue     pg_catalog.text;
-    v_paused    boolean;
 BEGIN
     -- Row security holds us to the rows of this user.
     PERFORM pg_catalog.set_config('livewell.user_id', coalesce(p_user, ''), true);
@@ -71,28 +72,8 @@ BEGIN
                 AND j.state = 'running') THEN
         demand := 'waiting';
     ELSIF demand = 'wanted' THEN
-        v_paused := EXISTS (
-            SELECT FROM livewell.upstream u
-            WHERE u.name = v_type.upstream AND u.paused_at IS NOT NULL);
-        IF v_type.parked_reason IS NOT NULL THEN
-            demand := 'parked';
-        ELSIF v_type.paused_at IS NOT NULL OR v_paused THEN
-            demand := 'paused';
-        ELSIF (
-            SELECT h.reason IS NOT NULL
-            FROM livewell.read_throttle(
-                v_type.upstream, p_type, v_type.size_estimate, v_now) AS h) THEN
-            -- Also where a job waits already: it does not come before the others.
-            demand := 'throttled';
-        ELSIF v_l.demanded_at > v_now - interval '2 minutes'
-              AND EXISTS (
-                  SELECT FROM livewell.job j
-                  WHERE j.queue = v_queue AND j.unique_key = p_type || ':' || p_key) THEN
-            demand := 'waiting';
-        ELSIF v_l.key IS NULL AND p_user IS NOT NULL
-              AND NOT livewell.spend_cold_read(p_user, p_cold_max) THEN
-            demand := 'cold_budget';
-        ELSE
+        demand := livewell.refuse_demand(v_type, v_l, p_key, v_queue, p_user, p_cold_max, v_now);
+        IF demand IS NULL THEN
             demand := livewell.demand_refresh(v_type, p_key, p_max_age);
             -- Whoever was here before us may have stored it, or failed, while we waited for the
             -- row.

@@ -2,12 +2,13 @@
 -- transaction (R1, contract 22).
 --
 -- Called by: `livewell types apply`, as the owner; nobody else may. p_row has the columns of
---            livewell.data_type. Answers refused, with the SQL a person would have to run and
--- nothing done, when the table would need more than additions; otherwise created, changed or
--- unchanged, with the SQL that was run.
+--            livewell.data_type.
+-- Answer:    refused, with the SQL a person would have to run and nothing done, when the table
+--            would need more than additions; otherwise created, changed or unchanged, with the SQL
+--            that was run.
+-- Steps:     compare_table, run what it adds, declare_queue, insert_type or update_type.
 -- Nobody is kept waiting: a lock that is not there within 100 ms fails the call, and the caller
--- tries again (contract 16). The version grows only if something has changed. A measured size
--- estimate stays until the file states another.
+-- tries again (contract 16). The version grows only if something has changed.
 CREATE OR REPLACE FUNCTION livewell.apply_type(p_row jsonb)
 RETURNS TABLE (outcome text, version bigint, reasons text[], statements text[])
 LANGUAGE plpgsql
@@ -23,7 +24,6 @@ DECLARE
     v_run       text[];
     v_refused   text[];
     v_statement text;
-    v_moved     boolean;
 BEGIN
     -- Whoever may, acts as the owner, so that the owner owns what is made; at the end he is himself
     -- again.
@@ -68,17 +68,7 @@ BEGIN
             livewell.refresh_queue(v_wanted.upstream, v_wanted.pool), 4, 5, 300, 5,
             jsonb_build_object('limiter', v_wanted.upstream));
         IF v_is.name IS NULL THEN
-            INSERT INTO livewell.data_type (
-                name, upstream, ttl, negative_ttl, strategy, cron, zone, cron_due_at, rule,
-                calendar, max_source_age, has_source_time, rows_kind, pool, keys_max,
-                key_pattern, size_estimate, prefetch, definition, columns, version, applied_at)
-            VALUES (
-                v_wanted.name, v_wanted.upstream, v_wanted.ttl, v_wanted.negative_ttl,
-                v_wanted.strategy, v_wanted.cron, v_wanted.zone, v_wanted.cron_due_at,
-                v_wanted.rule, v_wanted.calendar, v_wanted.max_source_age,
-                v_wanted.has_source_time, v_wanted.rows_kind, v_wanted.pool, v_wanted.keys_max,
-                v_wanted.key_pattern, v_wanted.size_estimate, v_wanted.prefetch,
-                v_wanted.definition, v_wanted.columns, 1, v_now);
+            PERFORM livewell.insert_type(v_wanted, v_now);
             RETURN QUERY SELECT 'created', 1::bigint, v_reasons, v_run;
             EXIT work;
         END IF;
@@ -98,24 +88,7 @@ BEGIN
             RETURN QUERY SELECT 'unchanged', v_is.version, v_reasons, v_run;
             EXIT work;
         END IF;
-        v_moved := (v_is.cron, v_is.zone) IS DISTINCT FROM (v_wanted.cron, v_wanted.zone);
-        UPDATE livewell.data_type t
-        SET ttl = v_wanted.ttl, negative_ttl = v_wanted.negative_ttl, strategy = v_wanted.strategy,
-            cron = v_wanted.cron, zone = v_wanted.zone,
-            cron_due_at = CASE WHEN v_moved THEN v_wanted.cron_due_at ELSE t.cron_due_at END,
-            cron_cursor = CASE WHEN v_wanted.cron IS NULL THEN NULL ELSE t.cron_cursor END,
-            rule = v_wanted.rule, calendar = v_wanted.calendar,
-            max_source_age = v_wanted.max_source_age, has_source_time = v_wanted.has_source_time,
-            rows_kind = v_wanted.rows_kind,
-            pool = v_wanted.pool, keys_max = v_wanted.keys_max, key_pattern = v_wanted.key_pattern,
-            prefetch = v_wanted.prefetch,
-            size_estimate = CASE
-                WHEN v_is.definition #> '{type,size_estimate}'
-                     = v_wanted.definition #> '{type,size_estimate}'
-                THEN t.size_estimate ELSE v_wanted.size_estimate END,
-            parked_reason = NULL, definition = v_wanted.definition, columns = v_wanted.columns,
-            version = t.version + 1, applied_at = v_now
-        WHERE t.name = v_wanted.name;
+        PERFORM livewell.update_type(v_is, v_wanted, v_now);
         RETURN QUERY SELECT 'changed', v_is.version + 1, v_reasons, v_run;
     END work;
     PERFORM set_config('role', v_role, true);

@@ -1,16 +1,14 @@
--- Judge each result, move the ledger row of its key, and say how its job ends: one statement for
--- all.
+-- Judge each result, move the ledger row of its key, and say how its job ends.
 --
 -- Called by: store_refreshes, with what own_results has locked: arrays in one order, which the
---            answer keeps.
+--            answer keeps. One statement for all: in two, each would read jobs and ledger again.
 -- Index:     job_pkey, ledger_pkey, data_type_pkey. Nested loops only, as in own_results.
 -- judged:    judge_refresh: an outcome (stored, corrected, unchanged, missing, forgotten, singly,
 --            unproven), or a reason of refresh_reasons, which says what becomes of the job (fate),
 --            of the ledger row (ledger, read by move_ledger) and how the call fared.
 -- fared:     for the limiter: ok, data, ours, wall, outage; key or new where the upstream is to
 --            blame. It failed for this key, and perhaps for it alone; of a key that never had data
---            not even that is known (R13).
--- ends:      for finish_jobs.
+--            not even that is known (R13). ends: for finish_jobs.
 CREATE OR REPLACE FUNCTION livewell.settle_refreshes(
     p_ids bigint[], p_fences bigint[], p_types text[], p_keys text[], p_results jsonb[],
     p_now timestamptz)
@@ -69,11 +67,11 @@ BEGIN
         SET version = m.version, status_version = m.status_version, fetched_at = m.fetched_at,
             checked_at = m.checked_at, changed_at = m.changed_at, source_at = m.source_at,
             event_at = m.event_at, status_at = m.status_at, due_at = m.due_at,
-            retry_at = m.retry_at,
-            demanded_at = m.demanded_at, failures = m.failures, failing_since = m.failing_since,
-            missing = m.missing, content_hash = m.content_hash, etag = m.etag,
-            last_modified = m.last_modified, reason = m.reason, error = m.error, tries = m.tries,
-            tried_at = m.tried_at, older_since = m.older_since, older_source_at = m.older_source_at
+            retry_at = m.retry_at, demanded_at = m.demanded_at, failures = m.failures,
+            failing_since = m.failing_since, missing = m.missing, content_hash = m.content_hash,
+            etag = m.etag, last_modified = m.last_modified, reason = m.reason, error = m.error,
+            tries = m.tries, tried_at = m.tried_at, older_since = m.older_since,
+            older_source_at = m.older_source_at
         FROM fated f
         CROSS JOIN LATERAL livewell.move_ledger(
             f.data_type, f.ledger, f.result, f.judged, f.fate = 'retry' AND f.exhausted,

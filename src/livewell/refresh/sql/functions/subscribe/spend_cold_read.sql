@@ -1,7 +1,7 @@
 -- Take one of the keys that nobody knew which a user may ask for in a minute; false when they are
 -- used up.
 --
--- Called by: read_through. The user's row is the lock; counted under it, by the minute of the
+-- Called by: refuse_demand. The user's row is the lock; counted under it, by the minute of the
 --            database's clock.
 CREATE OR REPLACE FUNCTION livewell.spend_cold_read(p_user text, p_max integer)
 RETURNS boolean

@@ -12,6 +12,8 @@
 --            bad_key; capped; cold_budget; or, alone, unknown_session (no such session, or somebody
 --            else's: the same). wanted: it is stale and not backed off, so a nudge of refresh.due
 --            is worth sending.
+-- Steps:     touch_session, the viewer's lock, answer_pairs (what is new), spend_cold_keys, the
+--            subscriptions, unpark, judge_keys.
 -- Isolation (contract 4): a type whose rule cannot be computed counts as stale, leaves a warning,
 -- and changes nothing for the others; nor does a type that does not exist.
 -- Locks, in this order as everywhere: session, viewer, ledger rows in key order (KEY SHARE, see
@@ -48,11 +50,9 @@ DECLARE
     v_types     pg_catalog.text[];      -- distinct pairs, in the order given
     v_keys      pg_catalog.text[];
     v_answers   pg_catalog.text[];
-    v_mine      pg_catalog.text[];      -- pairs this session has already
     v_has       integer;
     v_awake     integer;
     v_new       integer;
-    v_unknown   pg_catalog.text;
 BEGIN
     -- Row security holds us to the rows of this user.
     PERFORM pg_catalog.set_config('livewell.user_id', v_user, true);
@@ -62,19 +62,7 @@ BEGIN
             cardinality(p_keys)
         USING ERRCODE = 'LW003';
     END IF;
-    -- Seen lately: one write. After a long silence what it watched may be parked, and the heartbeat
-    -- sees to that.
-    UPDATE livewell.viewer_session s
-    SET subs_version = s.subs_version + 1,
-        seen_at
-            = CASE WHEN s.seen_at > v_begun - interval '1 second' THEN s.seen_at ELSE v_begun END
-    WHERE s.id = v_id AND s.user_id || '' = v_user AND coalesce(s.public_key = v_key, true)
-      AND s.seen_at > v_begun - interval '2 minutes';
-    IF NOT FOUND AND livewell.heartbeat_session(p_session, p_user) = 'alive' THEN
-        UPDATE livewell.viewer_session s SET subs_version = s.subs_version + 1
-        WHERE s.id = v_id AND s.user_id || '' = v_user AND coalesce(s.public_key = v_key, true);
-    END IF;
-    IF NOT FOUND THEN
+    IF NOT livewell.touch_session(p_session, p_user, v_id, v_user, v_key, v_begun) THEN
         answer := 'unknown_session';
         RETURN NEXT;
         RETURN;
@@ -83,35 +71,8 @@ BEGIN
     VALUES (v_user) ON CONFLICT (user_id) DO UPDATE SET subscriptions = w.subscriptions
     RETURNING w.subscriptions INTO v_has;
     v_now := livewell.now();
-    -- By the session alone: an index on the key would read all viewers of a popular one.
-    v_mine := ARRAY(
-        SELECT b.data_type || ':' || b.key FROM livewell.subscription b WHERE b.session_id = v_id);
-
-    SELECT array_agg(x.type ORDER BY x.place), array_agg(x.key ORDER BY x.place),
-           array_agg(x.answer ORDER BY x.place),
-           max(x.type) FILTER (WHERE x.answer = 'unknown_type')
-    INTO v_types, v_keys, v_answers, v_unknown FROM (
-        SELECT g.type, g.key, g.place,
-               CASE WHEN t.name IS NULL THEN 'unknown_type'
-                    WHEN livewell.key_fits(t.key_pattern, g.key) IS NOT TRUE THEN 'bad_key'
-                    WHEN g.type || ':' || g.key = ANY (v_mine) THEN 'subscribed'
-               END AS answer
-        FROM (
-            SELECT u.type, u.key, min(u.place) AS place
-            FROM unnest(p_types, p_keys) WITH ORDINALITY AS u (type, key, place)
-            GROUP BY u.type, u.key) g
-        LEFT JOIN livewell.data_type t ON t.name = g.type
-        OFFSET 0) x;        -- so that each is answered once
-    IF v_unknown IS NOT NULL THEN
-        PERFORM livewell.warn(
-            'refresh.subscribe', 'a type that does not exist was asked for', v_unknown);
-    END IF;
-    -- What has no answer yet is new; the cap takes the first of them.
-    v_answers := ARRAY(
-        SELECT coalesce(a.answer, CASE
-            WHEN count(*) FILTER (WHERE a.answer IS NULL) OVER (ORDER BY a.place) <= p_max - v_has
-            THEN 'new' ELSE 'capped' END)
-        FROM unnest(v_answers) WITH ORDINALITY AS a (answer, place) ORDER BY a.place);
+    SELECT a.types, a.keys, a.answers INTO v_types, v_keys, v_answers
+    FROM livewell.answer_pairs(v_id, p_types, p_keys, p_max - v_has) AS a;
     IF p_cold_max IS NOT NULL THEN
         v_answers := livewell.spend_cold_keys(v_user, p_cold_max, v_types, v_keys, v_answers);
     END IF;
