@@ -32,7 +32,7 @@ def sick(livewell_dsn: str, livewell_clock: TestClock) -> Iterator[RefreshSessio
 
 @pytest.fixture
 def doctor(livewell_dsn: str, livewell_settings: Settings) -> Examine:
-    """What the doctor finds there, by word.
+    """What the doctor finds there, by word; of several findings with one word, the first.
 
     The replaced clock is a change by hand, and he says so: schema_drift.
     """
@@ -41,7 +41,7 @@ def doctor(livewell_dsn: str, livewell_settings: Settings) -> Examine:
         found = await examine(livewell_dsn, livewell_settings)
         for finding in found:
             check_told(finding)
-        return {finding.word: finding for finding in found}
+        return {finding.word: finding for finding in reversed(found)}
 
     return find
 
