@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pydantic import SecretStr
 
 from livewell import Livewell, Settings
+from livewell.testing.processes import eventually
 from livewell.testing.proxy import ThreadedProxy
 from tests.support.web_types import STORED, apply_types
 
@@ -81,14 +83,19 @@ def terminal(settings: Settings, *arguments: str) -> Iterator[int]:
     environment = {**os.environ, "DATABASE_URL": settings.database_url.get_secret_value(), "COLUMNS": "160"}
     pid, output = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run in the background ignores it, and so would its children
         os.execve(sys.executable, [sys.executable, "-m", "livewell.cli", *arguments], environment)  # noqa: S606 - our own program
     try:
         yield output
     finally:
-        os.kill(pid, 2)
-        os.set_blocking(output, False)
+        os.kill(pid, signal.SIGINT)
         os.close(output)
-        os.waitpid(pid, 0)
+        try:
+            eventually(lambda: os.waitpid(pid, os.WNOHANG)[0], timeout=30, what="it ends at Ctrl-C")
+        except BaseException:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
 
 
 def read_until(output: int, *words: str, seconds: float = 60) -> str:

@@ -1,7 +1,7 @@
 -- The one clock of Livewell.
 --
--- Called by: every function that needs an instant, once, into v_now, after it took the locks it
---            waits for.
+-- Called by: many functions; every function that needs an instant, once, into v_now, after it took
+--            the locks it waits for.
 -- Why not now(): that is the start of the transaction, which for a function that waited is long
 -- ago. A test replaces this function to travel in time.
 -- Why plpgsql: search_path = '' keeps SQL functions from being inlined, and then this is faster

@@ -1,6 +1,6 @@
 -- Count a failure we tolerate.
 --
--- Called by: any function or process that goes on after something went wrong.
+-- Called by: many functions; any function or process that goes on after something went wrong.
 -- Index:     warning_hour_idx (hour, place, what)
 -- Why SECURITY DEFINER: livewell_api has no table rights, and nobody shall write a text that was
 -- not redacted and bounded.

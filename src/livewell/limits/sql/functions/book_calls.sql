@@ -14,9 +14,9 @@
 --
 -- Steps:     mark_keys (whose failure is news), then book_probe if the breaker is not closed;
 --            otherwise the calls are counted, and weigh_failures opens it if there are too many.
--- Called by: charge_jobs, the limiter's row locked. p_fences, p_ends, p_causes: one entry per call,
---            a coalesced call counts once. p_keys, p_fared, p_calls: one per job, see mark_keys;
---            without them every failure is news.
+-- Called by: report_wall; charge_jobs, the limiter's row locked. p_fences, p_ends, p_causes: one
+--            entry per call, a coalesced call counts once. p_keys, p_fared, p_calls: one per job,
+--            see mark_keys; without them every failure is news.
 -- p_newest: the newest fence handed out so far. A call claimed before the breaker opened says
 --           nothing about the time after: its fence is at most opened_fence.
 CREATE OR REPLACE FUNCTION livewell.book_calls(

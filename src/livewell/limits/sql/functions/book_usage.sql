@@ -2,8 +2,8 @@
 -- first. A guess never replaces what is already charged: recovery may come after the report of a
 -- worker that was buried and is back.
 --
--- Called by: settle_jobs, finish_jobs (late reports), job_ended; the limiter's row is locked by the
---            caller.
+-- Called by: book_call, charge_jobs; settle_jobs, finish_jobs (late reports), job_ended; the
+--            limiter's row is locked by the caller.
 -- One credential per call; p_kinds teach the estimates where p_measured says that the number was
 -- measured and not taken from the estimate itself; 0 is a call that was not made.
 CREATE OR REPLACE FUNCTION livewell.book_usage(

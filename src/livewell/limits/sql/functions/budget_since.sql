@@ -1,7 +1,7 @@
 -- The instant since which usage counts against a limiter's budget: a rolling span ago, or the last
 -- reset of the day in its zone.
 --
--- Called by: limiter_room, limiter_budget, book_usage, list_limiters.
+-- Called by: plan_upstreams; limiter_room, limiter_budget, book_usage, list_limiters.
 -- Rolling: whole hours, and one more, so that the oldest hour counts until all of it is past (721
 --          hours for 30 days): never too little is counted.
 -- The day: the latest reset that is not in the future. A reset time that a change to summer time

@@ -1,8 +1,8 @@
 -- Make sure a limiter exists with these limits and credentials. What it has used, learnt and broken
 -- stays as it is (G6).
 --
--- Called by: clients and workers at start. p_limits has the columns of livewell.limiter; what it
---            leaves out is NULL or the column's default.
+-- Called by: apply_upstream; clients and workers at start. p_limits has the columns of
+--            livewell.limiter; what it leaves out is NULL or the column's default.
 -- Writes only when something differs: a fleet that starts together must not fight over one row.
 -- Credentials that are no longer named become inactive, so what they used is not forgotten.
 CREATE OR REPLACE FUNCTION livewell.declare_limiter(

@@ -1,8 +1,8 @@
 -- How many calls each credential of a limiter may make now, for each lane; if none, why not and in
 -- how many seconds to ask again.
 --
--- Called by: measure_room, permit_room (queue), with the limiter's row locked by the caller in an
---            earlier statement; why_limited and list_limiters without.
+-- Called by: credential_room, take_call; measure_room, permit_room (queue), with the limiter's row
+--            locked by the caller in an earlier statement; why_limited and list_limiters without.
 -- p_reserved: units reserved by what runs now, per credential, as {"name": units}; p_estimate: the
 --             least that one more call would use; p_probing: credentials whose probe is in flight.
 -- Index:      limiter_grant_idx, limiter_flight_idx.

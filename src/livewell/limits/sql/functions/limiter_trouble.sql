@@ -1,8 +1,8 @@
 -- What is wrong with a limiter: each credential in use whose calls are stopped by its breaker or by
 -- the upstream's wish, the one that is free first before the others.
 --
--- Called by: key_trouble, why_job's readers, doctor. Index: limiter_credential_pkey,
---            limiter_calls_pkey.
+-- Called by: rule_upstream_silent; key_trouble, why_job's readers, doctor. Index:
+--            limiter_credential_pkey, limiter_calls_pkey.
 -- calls, calls_failed: of the last ten minutes. cause, cause_keys: the failure that opened the
 -- breaker, and how many different keys had failed by then.
 CREATE OR REPLACE FUNCTION livewell.limiter_trouble(p_limiter text, p_now timestamptz)

@@ -1,7 +1,8 @@
 -- What a limiter and a credential are called in an alert: the limiter's name, and the credential's
 -- if it has one. Never a secret: a credential is a name.
 --
--- Called by: rules about limiters.
+-- Called by: budgets_above, rule_breaker_open, rule_budget_reached, rule_calls_near_limit; rules
+--            about limiters.
 CREATE OR REPLACE FUNCTION livewell.limiter_subject(p_limiter text, p_credential text)
 RETURNS text
 LANGUAGE plpgsql

@@ -3,7 +3,8 @@
 -- p_if_missing: whoever merely names a queue creates it, and changes nothing that somebody
 --               declared.
 --
--- Called by: clients and workers at start, for every queue their tasks name.
+-- Called by: apply_type, apply_upstream; clients and workers at start, for every queue their tasks
+--            name.
 -- Writes only when something differs: a fleet that starts together must not fight over one row.
 CREATE OR REPLACE FUNCTION livewell.declare_queue(
     p_name text,

@@ -1,7 +1,8 @@
 -- Put jobs into the queue, one or many, in the caller's transaction.
 --
--- Called by: every client, through Task.enqueue and enqueue_many; also plain SQL. Many equal jobs
---            without keys go faster through enqueue_plain.
+-- Called by: demand_refresh, end_batches, enqueue_refreshes; every client, through Task.enqueue and
+--            enqueue_many; also plain SQL. Many equal jobs without keys go faster through
+--            enqueue_plain.
 -- Input:     a JSON array of objects: id (from reserve_job_ids), queue, kind, payload, and
 --            optionally unique_key with policy, group_key, call_key, batch_id, lane (0, 1),
 --            priority (-100 … 100), delay_seconds or run_at, max_attempts, units (what its call is

@@ -1,7 +1,7 @@
 -- Reserve blocks of 64 job ids; the caller owns first … first + 63 of each.
 --
--- Called by: clients, once per 64 enqueues; outside any transaction, so a retry after an unknown
---            commit can name the same id.
+-- Called by: refresh_jobs; clients, once per 64 enqueues; outside any transaction, so a retry after
+--            an unknown commit can name the same id.
 CREATE OR REPLACE FUNCTION livewell.reserve_job_ids(p_blocks integer)
 RETURNS SETOF bigint
 LANGUAGE plpgsql

@@ -5,8 +5,8 @@
 -- fared (how the job's own key did). What was used is booked even when the job is no longer ours:
 -- the call was made. Once per fence; if it was charged by estimate meanwhile, the difference.
 --
--- Called by: exchange_jobs, for the results of a worker; job.transaction() as its last statement
---            before COMMIT.
+-- Called by: store_refreshes; exchange_jobs, for the results of a worker; job.transaction() as its
+--            last statement before COMMIT.
 -- Answer:    a row for each one that was not ours any more (fenced); nothing was written for those.
 -- Index:     primary key. Deliberately no "state = 'running'" in the WHERE: it would offer
 --            job_worker_idx to the planner.

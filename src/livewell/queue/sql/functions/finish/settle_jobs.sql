@@ -1,7 +1,8 @@
 -- Decide what becomes of jobs that did not simply succeed. The caller has locked the rows and knows
 -- they are its to settle.
 --
--- Called by: finish_jobs (owner), recover_jobs (lost, overdue), cancel_job.
+-- Called by: drop_refreshes, reconcile_jobs, release_worker; finish_jobs (owner), recover_jobs
+--            (lost, overdue), cancel_job.
 -- Outcomes in:  retry      failed this time; delay_seconds NULL = the queue's back-off
 --               refused    will never succeed: dead letter now (reason says why)
 --               cancelled  ended because somebody asked

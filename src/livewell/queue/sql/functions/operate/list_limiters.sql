@@ -1,7 +1,7 @@
 -- Every credential of every limiter: what it may still do, what it has used, and what it waits for.
 --
--- Called by: CLI `queues limiters`. In queue, not in limits: what is reserved is known from what
---            runs.
+-- Called by: budgets_above, rule_budget_reached, rule_calls_near_limit, state_limits; CLI `queues
+--            limiters`. In queue, not in limits: what is reserved is known from what runs.
 -- Index:     job_limited_idx, limiter_grant_idx, limiter_flight_idx, limiter_usage_pkey.
 CREATE OR REPLACE FUNCTION livewell.list_limiters()
 RETURNS TABLE (

@@ -1,6 +1,6 @@
 -- Everything known about one job, wherever it is now: live, dead letter or history.
 --
--- Called by: CLI `jobs show`, clients waiting for a result.
+-- Called by: show_progress; CLI `jobs show`, clients waiting for a result.
 CREATE OR REPLACE FUNCTION livewell.show_job(p_id bigint)
 RETURNS TABLE (
     id bigint, queue text, kind text, state text, lane smallint, priority smallint,

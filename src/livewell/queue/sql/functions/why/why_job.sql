@@ -1,7 +1,7 @@
 -- Why is this job not running? One answer, the first that applies, in the order in which they would
 -- have to be overcome (Q15).
 --
--- Called by: `livewell jobs why`, clients.
+-- Called by: why_refresh; `livewell jobs why`, clients.
 -- Answer:    reason, what it waits for in numbers and names, and the seconds until it is worth
 --            looking again where that is known. Reasons:
 --                succeeded, cancelled, dead, unknown (why_ended)

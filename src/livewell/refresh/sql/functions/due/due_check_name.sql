@@ -1,8 +1,8 @@
 -- The name of the due check: of its singleton, of the channel that it is nudged by, and of its line
 -- in the statistics.
 --
--- Called by: every function that names it. DUE of refresh/nudges.py says the same to Python, and a
---            test compares the two.
+-- Called by: rule_singleton_held, state_refresh; every function that names it. DUE of
+--            refresh/nudges.py says the same to Python, and a test compares the two.
 CREATE OR REPLACE FUNCTION livewell.due_check_name()
 RETURNS text
 LANGUAGE sql

@@ -1,6 +1,7 @@
 -- All queues that the refreshes of an upstream go through: its own and those of its pools.
 --
--- Called by: dispatch_room, drop_refreshes, plan_state. There are tens of queues, so all are read.
+-- Called by: plan_upstreams; dispatch_room, drop_refreshes, plan_state. There are tens of queues,
+--            so all are read.
 CREATE OR REPLACE FUNCTION livewell.list_refresh_queues(p_upstream text)
 RETURNS text[]
 LANGUAGE plpgsql

@@ -1,8 +1,8 @@
 -- When a key is to be looked at again: when its value goes stale, but not before retry_at, and
 -- never in the past.
 --
--- Called by: move_ledger, unpark, ready_keys and redue_type, for due_at of a key that somebody
---            watches; whether somebody does is theirs to know.
+-- Called by: set_ttl; move_ledger, unpark, ready_keys and redue_type, for due_at of a key that
+--            somebody watches; whether somebody does is theirs to know.
 -- Why never in the past: due_at is where waiting is counted from, and a key that nobody watched has
 -- not been waiting.
 CREATE OR REPLACE FUNCTION livewell.next_due(

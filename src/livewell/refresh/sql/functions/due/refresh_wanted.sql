@@ -1,7 +1,7 @@
 -- Whether a reader wants a refresh of a key: none (fresh enough), wanted, or why it cannot be had:
 -- missing (the upstream says there is no such key), backed_off.
 --
--- Called by: read_through, before and after it has locked the row.
+-- Called by: demand_refresh; read_through, before and after it has locked the row.
 CREATE OR REPLACE FUNCTION livewell.refresh_wanted(
     p_type livewell.data_type, p_ledger livewell.ledger, p_max_age float8, p_now timestamptz)
 RETURNS text

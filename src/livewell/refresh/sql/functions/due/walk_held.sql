@@ -1,6 +1,6 @@
 -- True if a scheduled type cannot walk now: it is paused or parked, or its upstream is paused.
 --
--- Called by: sync_walks(), dispatch_scheduled(), list_walks().
+-- Called by: show_walk; sync_walks(), dispatch_scheduled(), list_walks().
 -- Index:     upstream_pkey
 CREATE OR REPLACE FUNCTION livewell.walk_held(p_type livewell.data_type)
 RETURNS boolean

@@ -1,7 +1,8 @@
 -- The stored values of some keys: an object for types of one row, a list in the order of the row
 -- key for others. Keys without a value are left out.
 --
--- Called by: get, watch and the hub. Index: the primary key of the type's table.
+-- Called by: read_readings, read_through; get, watch and the hub. Index: the primary key of the
+--            type's table.
 -- A series keeps growing: of a longer one the last p_rows_max rows are given.
 CREATE OR REPLACE FUNCTION livewell.read_values(
     p_type text, p_keys text[], p_rows_max integer DEFAULT 10000)

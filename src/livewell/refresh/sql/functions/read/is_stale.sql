@@ -1,6 +1,7 @@
 -- Whether a value is stale by its rule at this instant. No value is stale.
 --
--- Called by: subscribe, get; whoever asks "is a refresh wanted?". verdict says more.
+-- Called by: judge_keys, ready_keys, refresh_wanted, rule_type_silent, why_key; subscribe, get;
+--            whoever asks "is a refresh wanted?". verdict says more.
 -- A check in the future: the clock was set back since. Nobody knows how old the value is, so it is
 -- stale (fail safe, F-C3). Five seconds, because p_now may have been read a moment before the row.
 CREATE OR REPLACE FUNCTION livewell.is_stale(

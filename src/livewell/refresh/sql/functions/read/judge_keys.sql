@@ -1,8 +1,8 @@
 -- How fresh each of these pairs is, in the order given; p_only: only those of one type.
 --
--- Called by: subscribe alone, whose planner settings hold here too (to set them again takes 45 µs),
---            for all types at once, and type by type if that fails. Index: ledger_pkey,
---            data_type_pkey.
+-- Called by: judge_by_type; subscribe alone, whose planner settings hold here too (to set them
+--            again takes 45 µs), for all types at once, and type by type if that fails. Index:
+--            ledger_pkey, data_type_pkey.
 CREATE OR REPLACE FUNCTION livewell.judge_keys(
     p_types text[], p_keys text[], p_answers text[], p_now timestamptz, p_only text DEFAULT NULL)
 RETURNS TABLE (

@@ -1,6 +1,6 @@
 -- Read one key; if what is there is not fresh enough, demand a refresh. One round trip (X5).
 --
--- Called by: app.get, and other clients that read without watching.
+-- Called by: read_key; app.get, and other clients that read without watching.
 -- p_max_age:   seconds since the last check that are fresh enough; NULL: whatever the type's own
 --              rule says is not stale.
 -- p_user:      whose cold-key budget a key counts for that nobody ever asked for; NULL: somebody

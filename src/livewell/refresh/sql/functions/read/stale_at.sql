@@ -1,7 +1,7 @@
 -- The instant at which a value is stale by its rule; -infinity when there is none.
 --
--- Called by: next_due, is_stale, verdict. A pure function of the two rows and the calendar: nothing
---            is flagged, nothing has a default (R5, contract 13).
+-- Called by: many functions; next_due, is_stale, verdict. A pure function of the two rows and the
+--            calendar: nothing is flagged, nothing has a default (R5, contract 13).
 -- Index:     exchange_session_pkey, two probes, for the rule session only.
 -- age:         checked_at + time to live (the key's own, or the type's). For "there is no such
 --              key": checked_at + negative_ttl.

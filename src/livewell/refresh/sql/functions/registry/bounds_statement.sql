@@ -1,7 +1,7 @@
 -- The SQL that gives a column its CHECK, with the bounds as the constraint's comment: that is how
 -- the next comparison knows what it says.
 --
--- Called by: compare_table(), create_statement().
+-- Called by: compare_bounds; compare_table(), create_statement().
 CREATE OR REPLACE FUNCTION livewell.bounds_statement(p_name text, p_column jsonb)
 RETURNS text
 LANGUAGE sql

@@ -1,8 +1,8 @@
 -- Whether whatever the old bounds allow, the new ones allow too: then the CHECK may be replaced
 -- without looking at the rows.
 --
--- Called by: compare_table(). The old bounds are the constraint's comment, which a person may have
---            written over: what cannot be read is not wider.
+-- Called by: compare_bounds; compare_table(). The old bounds are the constraint's comment, which a
+--            person may have written over: what cannot be read is not wider.
 CREATE OR REPLACE FUNCTION livewell.bounds_widened(p_old text, p_new jsonb, p_type text)
 RETURNS boolean
 LANGUAGE plpgsql

@@ -1,8 +1,9 @@
 -- What a column's CHECK says, from its bounds: {min, max, above_min, below_max, max_length,
 -- one_of}. NULL: it has none.
 --
--- Called by: create_statement(), compare_table(). Names by %I, values by %L with a cast to the
---            column's type: a bound that is no value of the type fails when the table is made.
+-- Called by: bounds_statement; create_statement(), compare_table(). Names by %I, values by %L with
+--            a cast to the column's type: a bound that is no value of the type fails when the table
+--            is made.
 CREATE OR REPLACE FUNCTION livewell.column_bounds(p_column jsonb)
 RETURNS text
 LANGUAGE plpgsql

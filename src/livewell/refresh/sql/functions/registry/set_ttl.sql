@@ -1,8 +1,8 @@
 -- Give one key a time to live of its own (R2). It takes effect at once: the key is due when the new
 -- time says, and who streams it is told.
 --
--- Called by: `livewell types ttl set`, the API. A key that nobody asked for yet gets its row here,
---            parked.
+-- Called by: clear_ttl; `livewell types ttl set`, the API. A key that nobody asked for yet gets its
+--            row here, parked.
 -- A parked key (due_at NULL) stays parked: nobody watches it.
 -- The lock comes first: a row that prune_refresh deletes just then is gone after the wait, and is
 -- made anew (race-tested).

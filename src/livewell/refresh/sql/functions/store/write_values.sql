@@ -1,8 +1,8 @@
 -- Write the rows of some keys into the table of their type. one: one row each; set: these rows and
 -- no others; series: these rows beside those that are there.
 --
--- Called by: the store, in its transaction, after it has locked the ledger rows of p_keys in key
---            order. p_rows: [{"key": …, "<column>": …}, …] with every column in each.
+-- Called by: store_values; the store, in its transaction, after it has locked the ledger rows of
+--            p_keys in key order. p_rows: [{"key": …, "<column>": …}, …] with every column in each.
 -- The statement is made from data_type.columns, as the table is (contract 22): names by %I, values
 -- never in the text. Rows that are the same already are not written again.
 CREATE OR REPLACE FUNCTION livewell.write_values(

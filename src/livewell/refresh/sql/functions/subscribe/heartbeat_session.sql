@@ -1,7 +1,7 @@
 -- A sign of life from a client. Only messages that came from the client move seen_at (R3).
 --
--- Called by: servers and other clients, once a minute per session; more often is answered without a
---            write (at most one a second, F-E7).
+-- Called by: open_session, touch_session, unsubscribe; servers and other clients, once a minute per
+--            session; more often is answered without a write (at most one a second, F-E7).
 -- p_user:    a user; public:<key>@<network> for somebody anonymous with a public key, whose session
 --            must be of that key; NULL for somebody anonymous who is known by the id alone.
 -- Answer:    alive; unknown (no such session, or somebody else's: the same answer).

@@ -1,7 +1,8 @@
 -- Whether a key is one that the type can have. Strangers' keys are checked by this before anything
 -- is stored or asked for.
 --
--- Called by: set_ttl(), add_universe(), and whoever takes keys from outside.
+-- Called by: answer_pairs, read_through, why_key; set_ttl(), add_universe(), and whoever takes keys
+--            from outside.
 -- A pattern is of the small language of refresh/definition/key_pattern.py: no groups, alternatives
 -- or unbounded repeats, so the time is bounded by its length and the key's.
 CREATE OR REPLACE FUNCTION livewell.key_fits(p_pattern text, p_key text)

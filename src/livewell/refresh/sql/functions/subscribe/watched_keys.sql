@@ -1,7 +1,8 @@
 -- Every key that somebody looks at now, and how many do, as count_viewers counts: distinct users
 -- with a session seen within five minutes, at most 1,000.
 --
--- Called by: plan_state, which people ask for. Bound: p_limit subscriptions are looked at.
+-- Called by: plan_groups; plan_state, which people ask for. Bound: p_limit subscriptions are looked
+--            at.
 -- Why SECURITY DEFINER: operators and readers may know how many look at a key, and not who (L4).
 -- count_all lets it see everybody's rows while it counts.
 -- Not for livewell_api, as count_viewers.

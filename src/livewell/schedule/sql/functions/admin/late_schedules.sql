@@ -1,7 +1,7 @@
 -- The names of what is late, and for how many seconds: what an outside watchdog is told (R24).
 --
--- Called by: GET /health/schedules, without a login: names and numbers, nothing else. Bounded:
---            there are 1,000 schedules at most.
+-- Called by: rule_schedule_late, state_schedules; GET /health/schedules, without a login: names and
+--            numbers, nothing else. Bounded: there are 1,000 schedules at most.
 -- Where no scheduler ever ran, its own loop is late: nothing periodic happens there.
 CREATE OR REPLACE FUNCTION livewell.late_schedules()
 RETURNS TABLE (name text, late_seconds float8)

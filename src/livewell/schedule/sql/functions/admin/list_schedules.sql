@@ -1,7 +1,8 @@
 -- Every schedule with its next slot and its latest run, and every loop with its pulse, by name
 -- (S5).
 --
--- Called by: CLI `schedules list`, GET /v1/schedules. Bounded: there are 1,000 schedules at most.
+-- Called by: state_schedules; CLI `schedules list`, GET /v1/schedules. Bounded: there are 1,000
+--            schedules at most.
 -- Index:     run_schedule_idx (schedule, id), once per schedule.
 -- state: running, asked, waiting, paused, ended, or orphaned: no process that has its handler was
 -- here for a minute. A loop is turning or stopped.

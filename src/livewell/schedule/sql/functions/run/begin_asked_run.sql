@@ -1,7 +1,8 @@
 -- Begin the run that somebody asked for, beside the slots; also of a schedule that is paused or has
 -- ended.
 --
--- Called by: schedule/scheduler.py, for a schedule that tick_schedules shows with asked_at.
+-- Called by: begin_walk; schedule/scheduler.py, for a schedule that tick_schedules shows with
+--            asked_at.
 -- Answer:    begun, waiting or moved, as begin_run(). It waits while the last run still runs: who
 --            asked wants it to happen.
 CREATE OR REPLACE FUNCTION livewell.begin_asked_run(p_name text, p_holder text, p_lease interval)

@@ -1,9 +1,9 @@
 -- Begin the run of a slot, in one step: the lease with its fence, the run, the skipped slots before
 -- it, and the next slot.
 --
--- Called by: schedule/scheduler.py, with what it computed from the rule: p_from is the slot that is
---            due, p_slot the one to run (NULL: none), p_skipped slots from p_from to p_skipped_last
---            were missed, p_next comes then.
+-- Called by: begin_walk; schedule/scheduler.py, with what it computed from the rule: p_from is the
+--            slot that is due, p_slot the one to run (NULL: none), p_skipped slots from p_from to
+--            p_skipped_last were missed, p_next comes then.
 -- Answer:    begun    run it, under this fence
 --            skipped  it was not run, and the history says why
 --            waiting  the last run still runs, and this schedule catches up: ask again in

@@ -1,6 +1,7 @@
 -- Write down what was done for an open-ended run, and end it if that was all.
 --
--- Called by: dispatch_scheduled(), in the transaction of a page and under a fence of its own.
+-- Called by: record_walk; dispatch_scheduled(), in the transaction of a page and under a fence of
+--            its own.
 -- p_holder:  who did it; the run may have had many hands.
 -- A run that has been failed meanwhile stays so.
 CREATE OR REPLACE FUNCTION livewell.count_open_run(

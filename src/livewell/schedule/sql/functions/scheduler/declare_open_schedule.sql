@@ -1,6 +1,6 @@
 -- Say that an open-ended schedule exists, by which cron text it is due, and whether its work can be done.
 --
--- Called by: sync_walks(), for every scheduled type whose schedule says something else.
+-- Called by: show_walk; sync_walks(), for every scheduled type whose schedule says something else.
 -- A rule that is as it was leaves the next slot alone. A new rule is planned anew by the next scheduler
 -- that looks, and a run that is under way has failed.
 -- A schedule that an app has declared under this name is left alone.

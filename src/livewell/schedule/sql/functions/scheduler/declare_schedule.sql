@@ -1,7 +1,7 @@
 -- Say that a schedule exists, and by which rule it is due; a process that has its handler says so
 -- when it starts.
 --
--- Called by: schedule/scheduler.py, for each of its schedules.
+-- Called by: declare_open_schedule; schedule/scheduler.py, for each of its schedules.
 -- A rule that is as it was leaves the next slot alone, so a restart neither forgets a slot nor adds
 -- one. A new rule is planned anew from now on; a cron text is planned by the caller
 -- (plan_schedule).

@@ -1,7 +1,7 @@
 -- Give a cron schedule its first slot.
 --
--- Called by: schedule/scheduler.py, which can read cron texts, for a schedule that tick_schedules
---            shows without a slot.
+-- Called by: plan_cron; schedule/scheduler.py, which can read cron texts, for a schedule that
+--            tick_schedules shows without a slot.
 -- The text and the zone come along, so that a slot of an old rule is never given to a new one.
 CREATE OR REPLACE FUNCTION livewell.plan_schedule(
     p_name text, p_cron text, p_zone text, p_due timestamptz, p_gap interval

@@ -1,7 +1,7 @@
 -- Become, or stay, the only one who does this work; or learn who is, and for how long.
 --
--- Called by: schedule/singleton.py, every third of the lease. p_fence: the fence of the term we
---            believe to hold; NULL when we hold none.
+-- Called by: take_run; schedule/singleton.py, every third of the lease. p_fence: the fence of the
+--            term we believe to hold; NULL when we hold none.
 -- Answer:    held     ours until now + lease, under this fence
 --            other    somebody else's: ask again in wait_seconds
 -- A frozen holder cannot renew an old term: once it has run out, or has gone to somebody else, the

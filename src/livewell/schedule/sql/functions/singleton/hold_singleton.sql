@@ -1,7 +1,8 @@
 -- Lock a singleton for the rest of this transaction, if the term is ours and has not run out.
 --
--- Called by: every function that does work under a singleton, first of all. A change of hands waits
---            for this lock, so two terms never work at once (contract 3).
+-- Called by: dispatch_due, dispatch_scheduled, finish_run, renew_run; every function that does work
+--            under a singleton, first of all. A change of hands waits for this lock, so two terms
+--            never work at once (contract 3).
 CREATE OR REPLACE FUNCTION livewell.hold_singleton(p_name text, p_fence bigint)
 RETURNS boolean
 LANGUAGE plpgsql

@@ -1,7 +1,7 @@
 -- Give a singleton back before its lease ends, so that the next one need not wait for it.
 --
--- Called by: whoever stops in good order. Only its holder can: the fence must be that of the
---            present term.
+-- Called by: finish_run, take_run; whoever stops in good order. Only its holder can: the fence must
+--            be that of the present term.
 CREATE OR REPLACE FUNCTION livewell.release_singleton(p_name text, p_fence bigint)
 RETURNS boolean
 LANGUAGE plpgsql
