@@ -16,7 +16,7 @@
 --            below hold in the steps too.
 -- Answer:    the jobs (those with the same `call` are one call and one permit); or one row that
 --            says why there are none, and when to ask again.
--- Lock first, then read, in separate statements (DESIGN 3.5): the queue's row, then its limiter's;
+-- Lock first, then read, in separate statements: the queue's row, then its limiter's;
 -- what runs is counted by statements that begin after that.
 -- A permit is counted from the grant, not from before we waited for those locks: twenty workers
 -- that ask at once wait for each other longer than a short permit lasts. The worker counts from

@@ -3,8 +3,7 @@
 --
 -- Called by: `livewell types sample`. What the call used is booked by book_call, under the fence
 --            that is given here.
--- Locks:     the limiter's row first; room is read by statements that begin after that (DESIGN
---            3.5).
+-- Locks:     the limiter's row first; room is read by statements that begin after that.
 -- A breaker that is not closed lets nobody through here: its one probe belongs to a job, whose end
 -- frees it.
 CREATE OR REPLACE FUNCTION livewell.take_call(p_limiter text)

@@ -4,7 +4,7 @@
 -- Called by: dispatch_due, dispatch_scheduled, read_throttle, why_refresh. Reads the limiter
 --            without its lock: an estimate is enough here, the claim decides.
 -- Index:     job_unique_key_idx, job_limited_idx, limiter_grant_idx.
--- Just in time (DESIGN 6): whatever is queued has lost its place in the order by viewers, so no
+-- Just in time: whatever is queued has lost its place in the order by viewers, so no
 -- more is queued than the next two seconds can use (credential_room). Without a rate: twenty calls
 -- for each that may run at once, and p_page at most.
 -- Background work that waits takes nothing from lane 0, which goes before it anyway. A queue whose
@@ -13,10 +13,8 @@
 -- would stop the whole upstream. Jobs that wait for the limiter make no queue stalled: while it
 -- lets nothing through none is, and the time that an open breaker or a silence took does not count.
 -- Producers stop before the budget does: what waits counts as used (R11). Paused by the breaker or
--- by
--- the upstream itself: nothing; half open: one, for the probe, beside whatever waits for keys that
--- are
--- failing: those do not probe while there is another (R13).
+-- by the upstream itself: nothing. Half open: one, for the probe, beside whatever waits for keys
+-- that are failing: those do not probe while there is another (R13).
 CREATE OR REPLACE FUNCTION livewell.dispatch_room(
     p_upstream text, p_now timestamptz, p_page integer)
 RETURNS TABLE (

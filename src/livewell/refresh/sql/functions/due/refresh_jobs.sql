@@ -1,10 +1,10 @@
 -- The jobs that refresh these keys, as enqueue_jobs takes them: one row per key whose type exists.
 --
 -- Called by: enqueue_refreshes (due check and walks), demand_refresh (read-through). The one place
--- that says what such a job looks like. The lane is the caller's, never the registry's (contract
--- 8).
+-- that says what such a job looks like. The lane is the caller's, never the registry's
+-- (contract 8).
 -- unique_key: one job per (type, key), however many ask (R8); policy raise gives it the better
--- lane.
+--             lane.
 -- group_key:  never two calls at once for one key of an upstream.
 -- call_key:   jobs that share it may share one HTTP call; NULL would share with all. Keys of a type
 --             with a batch endpoint share by the caller's number of the call. Without p_calls as
@@ -15,13 +15,11 @@
 -- units:      expected_size, what the limiter reserves.
 -- payload:    the key, and the type as it is now.
 --     etag, last_modified, hash: "has it changed since what is stored?", if what is stored was read
---     by
---         the type as it is now: an older definition may have left out columns that the upstream
+--         by the type as it is now: an older definition may have left out columns that the upstream
 --         would not send again. One job per key, so nothing else can be stored before it is asked;
 --         and the store compares the hash once more.
 --     since: of a series, the source's time of what is stored: the worker asks only for what can
---     still
---         change since then, if the type has a revision window.
+--         still change since then, if the type has a revision window.
 --     fresh: on a connection of its own, because the key failed or was missing last time, and an
 --         answer like that proves nothing on a shared one (ADR 0011).
 -- Arrays, not a call for each key: to make 500 payloads took 19 ms of a due check by a call for

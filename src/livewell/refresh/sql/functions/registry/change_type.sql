@@ -3,7 +3,7 @@
 --
 -- Called by: the API (PATCH /v1/types/NAME), as an operator; then redue_type, page by page. NULL
 --            leaves as it is; p_strategy on_demand takes the expression away.
--- The dispatcher plans the next walk (cron_due_at NULL). The version stays: what a job fetches has
+-- The due check plans the next walk (cron_due_at NULL). The version stays: what a job fetches has
 -- not changed.
 -- Why SECURITY DEFINER: nobody but the owner writes the registry by hand; through this an operator
 -- may change these two things, within their bounds.

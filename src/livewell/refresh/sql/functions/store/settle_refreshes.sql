@@ -82,7 +82,7 @@ BEGIN
           AND (f.data_type).name IS NOT NULL    -- a whole row IS NOT NULL only if every column is
     ), called AS (
         -- A call that brought one good value is a good call, unless it met the bandwidth wall (as
-        -- results.speak_as_one has it); its first job says so.
+        -- queue/outcomes.py has it); its first job says so.
         SELECT f.*, first_value(f.fared) OVER w AS call_fared, first_value(f.judged) OVER w AS cause
         FROM fated f
         WINDOW w AS (PARTITION BY f.call
