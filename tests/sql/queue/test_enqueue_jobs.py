@@ -117,7 +117,7 @@ def test_an_unknown_queue_is_named_and_nothing_is_written(queue: QueueSession) -
         {"payload": {"x": "y" * 262_200}},
         {"payload": None, "kind": None},
     ],
-    ids=str,
+    ids=lambda options: str(options)[:50],  # the whole would be in the environment of every process that is started
 )
 def test_what_is_out_of_bounds_is_refused_and_nothing_is_written(
     queue: QueueSession, options: dict[str, object]
