@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -71,6 +72,15 @@ LONG = (
     "tests/integration/server/test_openapi.py",
     "tests/model/",
 )
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C also in a run that a shell began in the background, which ignores it.
+
+    Children would inherit that, and tests that interrupt them would wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -65,6 +65,45 @@ UPDATE pg_class SET relpages = 0, reltuples = -1, relallvisible = 0
 WHERE oid >= 16384 AND relkind = 'r' AND reltuples <> -1 AND pg_relation_size(oid) = 0;
 """
 
+# Whether anything of the catalog was written since a transaction, or is gone: a statement other than
+# INSERT, UPDATE and DELETE. 3 ms, where to look at all of it takes 25.
+_WATCHED = [
+    "pg_namespace",
+    "pg_class",
+    "pg_attribute",
+    "pg_attrdef",
+    "pg_index",
+    "pg_constraint",
+    "pg_trigger",
+    "pg_policy",
+    "pg_proc",
+    "pg_type",
+    "pg_enum",
+    "pg_rewrite",
+    "pg_sequence",
+    "pg_inherits",
+    "pg_default_acl",
+    "pg_extension",
+    "pg_event_trigger",
+    "pg_publication",
+    "pg_statistic_ext",
+    "pg_largeobject_metadata",
+]
+_SHARED = {
+    "pg_database": "datname = current_database()",
+    "pg_db_role_setting": "setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())",
+}
+_WRITTEN = " UNION ALL ".join(
+    [
+        f"SELECT count(*), count(*) FILTER (WHERE age(xmin) <= age(%(since)s::xid)) FROM {catalog} WHERE {which}"
+        for catalog, which in {**dict.fromkeys(_WATCHED, "true"), **_SHARED}.items()
+    ]
+    + [
+        f"SELECT count(*), 0 FROM {catalog} WHERE database = current_database()"
+        for catalog in ("pg_replication_slots", "pg_prepared_xacts")
+    ]
+)
+
 # Everything that a statement other than INSERT, UPDATE and DELETE could have changed.
 _CATALOG = """
 WITH schema AS (SELECT oid FROM pg_namespace WHERE oid = ANY (%(schemas)s::oid[])),
@@ -133,6 +172,7 @@ class Recycler:
         self._admin: psycopg.Connection | None = None
         self._pattern: _Pattern | None = None
         self._name: str | None = None
+        self._begin: _Begin | None = None
         self._uses = 0
         self.copied = 0
 
@@ -177,10 +217,22 @@ class Recycler:
         admin.execute(f"SELECT pg_terminate_backend(pid) FROM ({_OTHERS}) AS other", (name,))
         self._wait_until_alone(admin, name)
         with psycopg.connect(scratch.sibling(self._server, name), autocommit=True) as connection:
-            _clean(connection, self._pattern)
+            begin, self._begin = self._begin, None
+            _prepare(connection)
+            if begin is None or begin.is_over(connection):
+                _clean_catalog(connection, self._pattern)
+                _clean_rows(connection, self._pattern)
+                if _catalog(connection, self._pattern.schemas) != self._pattern.catalog:
+                    raise _Different
+            else:
+                _clean_rows(connection, self._pattern)
+            counts = [count for count, _ in connection.execute(_WRITTEN.encode(), {"since": "3"}).fetchall()]
         self._wait_until_alone(admin, name)
         new = _new_name()
         admin.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(sql.Identifier(name), sql.Identifier(new)))
+        next_transaction = admin.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone()
+        assert next_transaction is not None
+        self._begin = _Begin(next_transaction[0], counts)
         return new
 
     def _connected(self) -> psycopg.Connection:
@@ -243,11 +295,27 @@ class _Different(Exception):
     """Something is left that cleaning does not know."""
 
 
-def _clean(connection: psycopg.Connection, pattern: _Pattern) -> None:
-    """Make it as it was, or raise."""
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """The catalog when a test began: rows of each part, and the next transaction."""
+
+    transaction: str
+    counts: list[int]
+
+    def is_over(self, connection: psycopg.Connection) -> bool:
+        """True if the catalog was written since."""
+        rows = connection.execute(_WRITTEN.encode(), {"since": self.transaction}).fetchall()
+        return [count for count, _ in rows] != self.counts or any(written for _, written in rows)
+
+
+def _prepare(connection: psycopg.Connection) -> None:
     connection.execute(
         "SET session_replication_role = replica; SET client_min_messages = error; SET lock_timeout = '5s'"
     )
+
+
+def _clean_catalog(connection: psycopg.Connection, pattern: _Pattern) -> None:
+    """Drop what was added, and put back functions that were replaced."""
     known = {"schemas": pattern.schemas, "relations": pattern.relations, "functions": list(pattern.functions)}
     added = connection.execute(_ADDED, known).fetchall()
     for (statement,) in added:
@@ -255,6 +323,10 @@ def _clean(connection: psycopg.Connection, pattern: _Pattern) -> None:
     for oid, found in connection.execute(_FUNCTIONS, (pattern.schemas,)).fetchall():
         if found != pattern.functions.get(oid):
             connection.execute(pattern.definitions[oid].encode())
+
+
+def _clean_rows(connection: psycopg.Connection, pattern: _Pattern) -> None:
+    """Rows, sequences and statistics as they were."""
     _empty(connection, pattern)
     for number, (now, before) in enumerate(
         zip(connection.execute(_SEQUENCES, (pattern.schemas,)).fetchall(), pattern.sequences, strict=True)
@@ -263,8 +335,6 @@ def _clean(connection: psycopg.Connection, pattern: _Pattern) -> None:
             oid, last, start = pattern.sequences[number]
             connection.execute("SELECT setval(%s::oid::regclass, %s, %s)", (oid, last or start, last is not None))
     connection.execute(_FORGET)
-    if _catalog(connection, pattern.schemas) != pattern.catalog:
-        raise _Different
 
 
 def _empty(connection: psycopg.Connection, pattern: _Pattern) -> None:

@@ -83,7 +83,6 @@ def terminal(settings: Settings, *arguments: str) -> Iterator[int]:
     environment = {**os.environ, "DATABASE_URL": settings.database_url.get_secret_value(), "COLUMNS": "160"}
     pid, output = pty.fork()
     if pid == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a run in the background ignores it, and so would its children
         os.execve(sys.executable, [sys.executable, "-m", "livewell.cli", *arguments], environment)  # noqa: S606 - our own program
     try:
         yield output

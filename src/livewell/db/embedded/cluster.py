@@ -21,6 +21,11 @@ from livewell.errors import EmbeddedPostgresError
 
 NAME = "livewell"
 _UNFINISHED = "init-"
+_HAS_ITERATIONS = 16  # the first major version in which the cost of a password can be set
+# Many rounds make a password that a person chose dear to guess. Ours has 256 random bits and needs
+# none: to connect takes 2.4 instead of 5.1 ms, half of it the client's processor.
+_OUR_ITERATIONS = ("--set", "scram_iterations=1")
+_THEIR_ITERATIONS = "scram_iterations = 4096\n"  # for passwords that are set later
 
 
 def ensure_cluster(folder: Folder, binaries: Binaries, account: Account, *, durable: bool) -> None:
@@ -45,12 +50,14 @@ def ensure_cluster(folder: Folder, binaries: Binaries, account: Account, *, dura
 
 
 def _init(folder: Folder, unfinished: Path, binaries: Binaries, account: Account) -> None:
+    has_iterations = binaries.major >= _HAS_ITERATIONS
     initdb = [binaries.program("initdb"), "-D", str(unfinished), "--username", NAME, "--pwfile", str(folder.password)]
+    initdb += _OUR_ITERATIONS if has_iterations else ()
     _run(account, [*initdb, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"])
     single = [binaries.program("postgres"), "--single", "-D", str(unfinished), "-c", "fsync=off", "postgres"]
     _run(account, single, statement=f"CREATE DATABASE {NAME};\n")
     with os.fdopen(os.open(unfinished / "postgresql.conf", os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW), "w") as file:
-        file.write("\n" + parameters.INCLUDE)
+        file.write("\n" + (_THEIR_ITERATIONS if has_iterations else "") + parameters.INCLUDE)
 
 
 def _run(account: Account, argv: list[str], *, statement: str | None = None) -> None:
