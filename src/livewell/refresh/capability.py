@@ -19,6 +19,7 @@ CAPABILITY = Capability(
     stuck="livewell.refresh.stuck:stuck",
     routes=(
         "livewell.server.routes.subscriptions:router",
+        "livewell.server.routes.session_stream:router",
         "livewell.server.routes.data:router",
         "livewell.server.routes.types:router",
         "livewell.server.routes.plan:router",

@@ -1,4 +1,4 @@
-"""Sessions: what they are subscribed to, and their streams.
+"""Sessions, and what they are subscribed to.
 
 A session is one client that looks. Its id is random, made by the caller or here. Three cases get
 one and the same answer: no session, a malformed id, and somebody else's session.
@@ -15,14 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from livewell.refresh.nudges import SESSIONS
 from livewell.refresh.subscribe.subscriptions import SESSIONS_MAX, Subscription, Subscriptions, UnknownSession
 from livewell.server.answers.json_answer import JsonAnswer
-from livewell.server.answers.problems import not_allowed, not_found, too_many
-from livewell.server.answers.reading import Numbers
+from livewell.server.answers.problems import not_found, too_many
 from livewell.server.auth.caller import Caller
-from livewell.server.auth.share_owner import client_of
 from livewell.server.depends import Subscriber, TheState
 from livewell.server.process import ServerProcess
-from livewell.server.streams.session_source import SessionSource
-from livewell.server.streams.stream import Stream
 
 router = APIRouter(prefix="/v1", tags=["viewers"])
 
@@ -33,12 +29,6 @@ _TOO_MANY = {  # for somebody anonymous?
     False: "You have too many sessions; close some, or wait five minutes.",
     True: "This public key, or your address, which may have a tenth of its sessions, has as many as it may. "
     "Close some, or wait until others are closed or have been silent for six minutes.",
-}
-_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Events: reading, capped, ready, beat, away, back, bye; see livewell docs reference/streams.",
-        "content": {"text/event-stream": {}},
-    }
 }
 
 
@@ -110,7 +100,7 @@ async def open_session(state: TheState, caller: Subscriber, body: Annotated[NewS
     """Open a session."""
     most = await _sessions_max(state, caller)
     opened = await _subscriptions(state).open(
-        _viewer(caller), session=body.session if body else None, sessions_max=most
+        viewer_of(caller), session=body.session if body else None, sessions_max=most
     )
     if opened == "too_many":
         raise too_many(_TOO_MANY[caller.user is None], seconds=60, word="sessions")
@@ -122,15 +112,15 @@ async def open_session(state: TheState, caller: Subscriber, body: Annotated[NewS
 @router.put("/sessions/{session}", status_code=204, response_class=Response)
 async def heartbeat(state: TheState, caller: Subscriber, session: str) -> None:
     """Say that you still look."""
-    if not await _subscriptions(state).heartbeat(_id(session), _viewer(caller)):
+    if not await _subscriptions(state).heartbeat(session_id(session), viewer_of(caller)):
         raise not_found()
 
 
 @router.delete("/sessions/{session}", status_code=204, response_class=Response)
 async def close_session(state: TheState, caller: Subscriber, session: str) -> None:
     """End a session and everything it is subscribed to; its stream says goodbye."""
-    found = _id(session)
-    if not await _subscriptions(state).close(found, _viewer(caller)):
+    found = session_id(session)
+    if not await _subscriptions(state).close(found, viewer_of(caller)):
         raise not_found()
     _changed(state, found)
 
@@ -141,10 +131,12 @@ async def subscribe(state: TheState, caller: Subscriber, session: str, body: Pai
 
     The answer says how fresh each is, the stream brings the values.
     """
-    found = _id(session)
+    found = session_id(session)
     pairs = [(pair.type, pair.key) for pair in dict.fromkeys(body.subscriptions)]
     allowed = [pair for pair in pairs if caller.may_read(pair[0]) and _sound(*pair)]
-    watched = await _subscriptions(state).subscribe(found, _viewer(caller), allowed, cold_max=_cold_max(state, caller))
+    watched = await _subscriptions(state).subscribe(
+        found, viewer_of(caller), allowed, cold_max=_cold_max(state, caller)
+    )
     if isinstance(watched, UnknownSession):
         raise not_found()
     _changed(state, found)
@@ -155,33 +147,16 @@ async def subscribe(state: TheState, caller: Subscriber, session: str, body: Pai
 @router.delete("/sessions/{session}/subscriptions", response_model=Ended)
 async def unsubscribe(state: TheState, caller: Subscriber, session: str, body: Pairs) -> Any:
     """Look at these no longer."""
-    found = _id(session)
+    found = session_id(session)
     pairs = [(pair.type, pair.key) for pair in dict.fromkeys(body.subscriptions) if _sound(pair.type, pair.key)]
-    ended = await _subscriptions(state).unsubscribe(found, _viewer(caller), pairs)
+    ended = await _subscriptions(state).unsubscribe(found, viewer_of(caller), pairs)
     if isinstance(ended, UnknownSession):
         raise not_found()
     _changed(state, found)
     return JsonAnswer({"ended": ended})
 
 
-@router.get("/sessions/{session}/stream", status_code=200, response_class=Stream, responses=_STREAM)
-async def stream_session(state: TheState, caller: Subscriber, session: str, numbers: Numbers = "number") -> Stream:
-    """A reading of everything the session is subscribed to, then every change.
-
-    Keys beyond the client's share are named as capped. A newer stream of a session takes the place
-    of the older. Last-Event-ID means nothing here: whoever connects gets everything.
-    """
-    if not caller.may("view"):
-        raise not_allowed("view")
-    found = _id(session)
-    state.streams.admit(caller, f"session:{found}")
-    streamed = await state.sessions.open(found, _viewer(caller), caller.may_read, client=client_of(caller))
-    if streamed is None:
-        raise not_found()
-    return state.streams.start(caller, SessionSource(state.sessions, streamed, numbers), {"subscribe", "view"})
-
-
-def _viewer(caller: Caller) -> str | None:
+def viewer_of(caller: Caller) -> str | None:
     """Whose sessions these are: a user's, or of somebody anonymous, those of the public key."""
     return caller.user or caller.origin
 
@@ -194,7 +169,7 @@ async def _sessions_max(state: ServerProcess, caller: Caller) -> int:
     return (key and key.sessions_max) or state.settings.public_sessions_max
 
 
-def _id(session: str) -> uuid.UUID:
+def session_id(session: str) -> uuid.UUID:
     """A malformed id is no session, and nothing more is said about it."""
     try:
         if len(session) != _UUID_CHARS:
