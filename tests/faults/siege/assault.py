@@ -6,12 +6,14 @@ What the scenarios F-S1 to F-S5 have in common.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tests.faults.scenario import Findings, Scale
 from tests.faults.siege.attackers import Gang, attackers
+from tests.faults.siege.bystander import bystander
 from tests.faults.siege.camp import Camp, open_camp
 
 
@@ -46,8 +48,8 @@ async def besiege(
     Judge what honest people saw (quick: and how long they waited), and put the figures down.
     meanwhile: what else they do in this time.
     """
-    before = camp.process.cpu_seconds()
-    async with attackers(camp.site, crews, seconds=seconds, seed=scale.seed) as gang:
+    before, begun = camp.process.cpu_seconds(), time.monotonic()
+    async with bystander() as witness, attackers(camp.site, crews, seconds=seconds, seed=scale.seed) as gang:
         await asyncio.gather(camp.honest.stay(seconds), *([meanwhile()] if meanwhile else []))
         await camp.honest.see_last()
         spent = camp.process.cpu_seconds() - before
@@ -55,5 +57,9 @@ async def besiege(
     camp.honest.record.judge(findings, quick=quick)
     camp.report(findings, gang)
     findings.fired = gang.seen()["begun"]
-    findings.figures["server_cpu_seconds"] = round(spent, 2)
+    findings.figures |= {
+        "server_cpu_seconds": round(spent, 2),
+        "slowest_answers": [(round(at - begun, 1), kind, ms) for ms, kind, at in sorted(camp.honest.record.slow)[::-1]],
+        "machine_late": [(round(at - begun, 1), ms) for at, ms in witness.late],
+    }
     return Outcome(gang, spent)

@@ -5,6 +5,8 @@ How long each answer took, what was refused or never answered, which streams wer
 
 from __future__ import annotations
 
+import heapq
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +16,7 @@ from tests.faults.scenario import Findings
 
 READ_P99_MS_MAX = 250.0
 HEALTH_MS_MAX = 100.0
+SLOW_KEPT = 10
 
 
 @dataclass(slots=True)
@@ -25,10 +28,14 @@ class Record:
     unanswered: Counter[str] = field(default_factory=Counter)  # kind → no answer in time, or no connection
     dropped: list[str] = field(default_factory=list)  # streams that ended, and why
     late: list[str] = field(default_factory=list)  # streams that never got the last value
+    slow: list[tuple[float, str, float]] = field(default_factory=list)  # (ms, kind, when by the monotonic clock)
 
     def answered(self, kind: str, status: int, seconds: float) -> None:
         """Note an answer; whatever is no success was refused."""
         self.seconds.setdefault(kind, []).append(seconds)
+        heapq.heappush(self.slow, (round(seconds * 1000, 1), kind, time.monotonic()))
+        if len(self.slow) > SLOW_KEPT:
+            heapq.heappop(self.slow)
         if status >= 400:
             self.refused[f"{kind} {status}"] += 1
 
