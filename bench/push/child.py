@@ -46,7 +46,7 @@ async def serve(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     """The server, until told to stop."""
     stage, given = Stage(), settings(dsn, options["port"], **options["changes"])
     async with ServerProcess(addresses(given), given) as state:
-        server = HttpServer(gated(create_app(state)), state, bind("127.0.0.1", options["port"]))
+        server = HttpServer(gated(create_app(), state), state, bind("127.0.0.1", options["port"]))
         running = asyncio.create_task(server.run())
         await stage.ready()
         await stage.until_stopped(lambda: state.streams.dropped)

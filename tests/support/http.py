@@ -13,9 +13,11 @@ from typing import Any
 
 import httpx2
 import psycopg
+from fastapi import FastAPI
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from livewell.capability import Capability, capabilities
 from livewell.server.app import create_app, gated
 from livewell.server.auth.api_keys import NewKey
 from livewell.server.pools import Addresses
@@ -120,6 +122,19 @@ class Web:
             self._administrator.close()
 
 
+def application() -> FastAPI:
+    """One for all tests of a process that see the same capabilities: to make it takes a quarter of a second."""
+    seen = capabilities()
+    for capabilities_of, made in _applications:
+        if capabilities_of == seen:
+            return made
+    _applications.append((seen, create_app()))
+    return _applications[-1][1]
+
+
+_applications: list[tuple[tuple[Capability, ...], FastAPI]] = []
+
+
 @asynccontextmanager
 async def in_process(dsn: str, made: dict[str, tuple[str, str]], settings: Settings) -> AsyncIterator[Web]:
     """Without a socket: requests go straight into the application.
@@ -127,9 +142,9 @@ async def in_process(dsn: str, made: dict[str, tuple[str, str]], settings: Setti
     An answer is complete before it is seen, so not for streams.
     """
     async with ServerProcess(addresses(dsn, made), settings) as state:
-        application = gated(create_app(state))
-        web = Web(dsn, state, httpx2.ASGITransport(app=application, raise_app_exceptions=False), BASE)
-        web.application = application
+        gate = gated(application(), state)
+        web = Web(dsn, state, httpx2.ASGITransport(app=gate, raise_app_exceptions=False), BASE)
+        web.application = gate
         try:
             yield web
         finally:
@@ -141,7 +156,7 @@ async def listening(dsn: str, made: dict[str, tuple[str, str]], settings: Settin
     """With a socket, for streams and for what only shows on the wire."""
     async with ServerProcess(addresses(dsn, made), settings) as state:
         bound = bind("127.0.0.1", 0)
-        gate = gated(create_app(state))
+        gate = gated(application(), state)
         server = HttpServer(gate, state, bound)
         running = asyncio.create_task(server.run())
         web = Web(dsn, state, None, address_of(bound))

@@ -22,7 +22,7 @@ from livewell.server.process import ServerProcess
 
 async def state_of(request: Request) -> ServerProcess:
     """Of the server that answers."""
-    state: ServerProcess = request.app.state.server
+    state: ServerProcess = request.state.server
     return state
 
 

@@ -119,7 +119,7 @@ async def serving(ready: Serving) -> AsyncIterator[Callable[[], None]]:
     from livewell.server.serve import HttpServer  # noqa: PLC0415 - heavy
 
     async with ServerProcess(ready.where, ready.settings) as state:
-        server = HttpServer(gated(create_app(state)), state, ready.bound)
+        server = HttpServer(gated(create_app(), state), state, ready.bound)
         settle_memory()
         running = asyncio.create_task(server.run(), name="http")
         try:

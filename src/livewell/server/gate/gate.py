@@ -82,6 +82,7 @@ class Gate:
         """One request."""
         if scope["type"] != "http":
             return  # no websockets here, and what has to start has started before
+        scope.setdefault("state", {})["server"] = self._state
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         allowed = origin if origin is not None and origin.lower() in self._origins else None
@@ -146,7 +147,7 @@ class Gate:
         caller = await self._caller(scope, headers, address)
         know(scope, user=caller.user is not None)
         self._state.count(caller.client, _kind(path), cost)
-        scope.setdefault("state", {})["caller"] = caller
+        scope["state"]["caller"] = caller
         return caller.client, True
 
     async def _caller(self, scope: Scope, headers: Headers, address: str) -> Caller:
