@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.scenario import Findings
 from tests.faults.siege.attackers import Gang
-from tests.faults.siege.record import Record
+from tests.faults.siege.record import Record, late_within
 
 
 def violations(record: Record, *, quick: bool = False) -> list[str]:
@@ -54,6 +54,18 @@ def test_a_slow_answer_is_a_violation_in_the_full_form_only() -> None:
     """300 ms for a read, where 250 are allowed."""
     assert violations(served()) == []
     assert violations(served(), quick=True) == ["reads took 300 ms (p99), 250 are allowed"]
+
+
+def test_a_health_check_is_excused_by_the_machine_alone() -> None:
+    """What a process with nothing to do was late by, in the same moment, and not more."""
+    record = served()
+    record.health = [(10.0, 180.0)]
+    assert late_within(10.0, 180.0, [(9.99, 120.0), (5.0, 900.0)]) == pytest.approx(120)
+    slow, excused = Findings(), Findings()
+    record.judge(slow, [(5.0, 900.0)], quick=True)
+    record.judge(excused, [(9.99, 120.0)], quick=True)
+    assert [text for text in slow.violations if "healthz" in text] == ["/healthz took 180 ms, 100 are allowed"]
+    assert [text for text in excused.violations if "healthz" in text] == []
 
 
 def test_nobody_asked_is_a_violation() -> None:

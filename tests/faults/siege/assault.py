@@ -54,12 +54,12 @@ async def besiege(
         await camp.honest.see_last()
         spent = camp.process.cpu_seconds() - before
     camp.process.sample()
-    camp.honest.record.judge(findings, quick=quick)
+    camp.honest.record.judge(findings, witness.late, quick=quick)
     camp.report(findings, gang)
     findings.fired = gang.seen()["begun"]
     findings.figures |= {
         "server_cpu_seconds": round(spent, 2),
         "slowest_answers": [(round(at - begun, 1), kind, ms) for ms, kind, at in sorted(camp.honest.record.slow)[::-1]],
-        "machine_late": [(round(at - begun, 1), ms) for at, ms in witness.late],
+        "machine_late": [(round(at - begun, 1), ms) for at, ms in witness.late[:10]],
     }
     return Outcome(gang, spent)

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 EVERY_SECONDS = 0.005
-KEPT = 10
+KEPT = 200
 
 
 @dataclass(slots=True)
