@@ -30,9 +30,9 @@ from livewell.capability import built_in
 from livewell.cli import cli
 from livewell.cli.commands import dead
 from livewell.cli.commands.db import without_password
-from livewell.cli.output import span
 from livewell.testing import InlineWorker
 from livewell.testing.processes import ChildProcess, eventually, free_port
+from livewell.words import span
 
 COMMANDS = [entry for one in built_in() for entry in one.commands]
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from livewell.capability import Capability, CommandEntry
+from livewell.capability import Capability, CommandEntry, View
 
 CAPABILITY = Capability(
     name="alerts",
@@ -13,5 +13,6 @@ CAPABILITY = Capability(
     checks="livewell.alerts.doctor:CHECKS",
     stuck="livewell.alerts.stuck:stuck",
     routes=("livewell.server.routes.alerts:router",),
+    views=(View("/alerts", "What went wrong, and who knows?", "livewell.server.dashboard.pages.alerts:panels", "Alerts"),),
     commands=(CommandEntry("alerts", "livewell.cli.commands.alerts:alerts", "Look and mend", 130),),
 )

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from livewell.capability import Capability, Chore, CommandEntry
+from livewell.capability import Act, Capability, Chore, CommandEntry, View
 
 CAPABILITY = Capability(
     name="queue",
@@ -23,6 +23,20 @@ CAPABILITY = Capability(
     checks="livewell.queue.doctor:CHECKS",
     stuck="livewell.queue.stuck:stuck",
     routes=("livewell.server.routes.jobs:router", "livewell.server.routes.job_stream:router"),
+    views=(
+        View("/work", "What is running, what is stuck?", "livewell.server.dashboard.pages.work:queues", "Work"),
+        View("/work/jobs", "Which jobs are live?", "livewell.server.dashboard.pages.work:jobs"),
+        View("/work/look", "Which job?", "livewell.server.dashboard.pages.work:look"),
+        View("/work/jobs/{id}", "What became of this job?", "livewell.server.dashboard.pages.work:one_job"),
+        View("/dead", "What failed for good?", "livewell.server.dashboard.pages.dead:panels", "Dead letters"),
+    ),
+    acts=(
+        Act("/queues/{name}/pause", "livewell.server.dashboard.pages.work:pause"),
+        Act("/queues/{name}/resume", "livewell.server.dashboard.pages.work:resume"),
+        Act("/jobs/{id}/cancel", "livewell.server.dashboard.pages.work:cancel"),
+        Act("/jobs/{id}/retry", "livewell.server.dashboard.pages.work:retry"),
+        Act("/dead/redrive", "livewell.server.dashboard.pages.dead:redrive"),
+    ),
     commands=(
         CommandEntry("worker", "livewell.cli.commands.worker:worker", "Run", 20),
         CommandEntry("queues", "livewell.cli.commands.queues:queues", "Look and mend", 60),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from livewell.capability import Capability, Chore, CommandEntry
+from livewell.capability import Act, Capability, Chore, CommandEntry, View
 from livewell.refresh.nudges import DUE
 from livewell.refresh.queues import ALL_QUEUES
 
@@ -23,6 +23,23 @@ CAPABILITY = Capability(
         "livewell.server.routes.data:router",
         "livewell.server.routes.types:router",
         "livewell.server.routes.plan:router",
+    ),
+    views=(
+        View("/types", "What is stale, and why?", "livewell.server.dashboard.pages.types:types", "Types"),
+        View("/types/{name}", "How fresh is this type?", "livewell.server.dashboard.pages.types:one_type"),
+        View("/types/{name}/look", "Which key?", "livewell.server.dashboard.pages.types:look"),
+        View("/types/{name}/{key:path}", "Why is this value as it is?", "livewell.server.dashboard.pages.types:one_key"),
+        View("/limits", "Will the limits hold?", "livewell.server.dashboard.pages.limits:panels", "Limits"),
+    ),
+    acts=(
+        Act("/types/{name}/pause", "livewell.server.dashboard.pages.types:pause"),
+        Act("/types/{name}/resume", "livewell.server.dashboard.pages.types:resume"),
+        Act("/types/{name}/{key:path}/refresh", "livewell.server.dashboard.pages.types:refresh"),
+        Act("/types/{name}/{key:path}/ttl", "livewell.server.dashboard.pages.types:set_ttl"),
+        Act("/upstreams/{name}/pause", "livewell.server.dashboard.pages.limits:pause"),
+        Act("/upstreams/{name}/resume", "livewell.server.dashboard.pages.limits:resume"),
+        Act("/upstreams/{name}/close", "livewell.server.dashboard.pages.limits:close"),
+        Act("/upstreams/{name}/probe", "livewell.server.dashboard.pages.limits:probe"),
     ),
     commands=(
         CommandEntry("types", "livewell.cli.commands.types:types", "Fresh data", 10),

@@ -14,6 +14,8 @@ from starlette.types import ASGIApp
 from livewell.server.answers import problems
 from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.answers.problems import ProblemDocument
+from livewell.server.dashboard import frame
+from livewell.server.dashboard.live import Paintings
 from livewell.server.gate.gate import Gate
 from livewell.server.gate.unknown_parameters import known_only
 from livewell.server.pages import nothing_here, page_router
@@ -36,11 +38,8 @@ _PROBLEMS = {
 }
 
 
-def create_app() -> FastAPI:
-    """The application without its gate, for code that adds routes to it; serve gated(app, state).
-
-    It holds nothing of a server: any number of them may use one application.
-    """
+def create_app(state: ServerProcess) -> FastAPI:
+    """The application without its gate, for code that adds routes to it; serve gated(app)."""
     app = FastAPI(
         title="Livewell",
         version=VERSION,
@@ -53,30 +52,21 @@ def create_app() -> FastAPI:
         dependencies=[Depends(known_only)],
         responses={status: {"description": text, "model": ProblemDocument} for status, text in _PROBLEMS.items()},
     )
+    app.state.server = state
+    app.state.paintings = Paintings()
     problems.install(app, nothing_here)
     for router in routers():
         app.include_router(router)
     app.include_router(page_router())
+    app.router.routes.extend(frame.routes())
     plain = app.openapi
     app.openapi = cache(lambda: _honest(plain()))  # type: ignore[method-assign] # how FastAPI documents it
-    _prepare(app)
     return app
 
 
-def gated(app: FastAPI, state: ServerProcess) -> ASGIApp:
+def gated(app: FastAPI) -> ASGIApp:
     """What a server runs."""
-    return Gate(app, state)
-
-
-def _prepare(app: FastAPI) -> None:
-    """Look for a path that no route has, so that FastAPI makes the validators of all routes now.
-
-    It would make those of a router when a request first comes to it: 240 ms in all, in which the
-    server answers nobody, not even a health check (F-S10).
-    """
-    scope = {"type": "http", "method": "GET", "path": "/\0", "root_path": "", "headers": [], "query_string": b""}
-    for route in app.router.routes:
-        route.matches(dict(scope))
+    return Gate(app, app.state.server)
 
 
 def _honest(document: dict[str, Any]) -> dict[str, Any]:

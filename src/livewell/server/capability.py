@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from livewell.capability import Capability, CommandEntry
+from livewell.capability import Capability, CommandEntry, View
 
 CAPABILITY = Capability(
     name="server",
@@ -12,7 +12,9 @@ CAPABILITY = Capability(
         "livewell.server.routes.health:router",
         "livewell.server.routes.logins:router",
         "livewell.server.pages:router",
+        "livewell.server.dashboard.live:router",
     ),
+    views=(View("/", "Is everything fresh?", "livewell.server.dashboard.pages.overview:panels", "Overview"),),
     commands=(
         CommandEntry("serve", "livewell.cli.commands.serve:serve", "Run", 10),
         CommandEntry("health", "livewell.cli.commands.health:health", "Look and mend", 120),

@@ -85,6 +85,7 @@ ROUTES = {
     "POST /v1/jobs/{id}/cancel": operate(),
     "POST /v1/jobs/{id}/retry": operate(),
     "GET /v1/jobs/{job_id}/stream": operate(),
+    "GET /v1/pages/stream": operate(),
     "GET /v1/dead": operate(),
     "POST /v1/dead/redrive": operate(body={"all": True}),
     "GET /v1/schedules": operate(),

@@ -11,8 +11,9 @@ import click
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
 from livewell.cli.commands.upstreams import mender
-from livewell.cli.output import AS_JSON, LIMIT, Column, JobId, age, print_json, print_table
+from livewell.cli.output import AS_JSON, LIMIT, Column, JobId, print_json, print_table
 from livewell.cli.terminal import echo
+from livewell.words import age
 
 if TYPE_CHECKING:
     from livewell.app import Livewell

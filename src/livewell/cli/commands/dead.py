@@ -20,8 +20,6 @@ from livewell.cli.output import (
     LIMIT,
     Column,
     JobId,
-    age,
-    number,
     place_by_id,
     print_json,
     print_table,
@@ -31,6 +29,7 @@ from livewell.cli.output import (
 from livewell.cli.record import REVEAL, print_record
 from livewell.cli.terminal import console, echo
 from livewell.errors import JobNotFound
+from livewell.words import age, number
 
 if TYPE_CHECKING:
     from livewell.app import Livewell

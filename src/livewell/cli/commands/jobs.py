@@ -16,7 +16,6 @@ from livewell.cli.output import (
     LIMIT,
     Column,
     JobId,
-    age,
     place_by_id,
     print_json,
     print_table,
@@ -25,6 +24,7 @@ from livewell.cli.output import (
 )
 from livewell.cli.record import REVEAL, print_record
 from livewell.cli.terminal import echo
+from livewell.words import age
 
 if TYPE_CHECKING:
     from livewell.app import Livewell

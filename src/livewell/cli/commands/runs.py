@@ -9,8 +9,9 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
-from livewell.cli.output import AS_JSON, LIMIT, Column, JobId, age, number, print_json, print_table, short, span
+from livewell.cli.output import AS_JSON, LIMIT, Column, JobId, print_json, print_table, short
 from livewell.cli.terminal import echo
+from livewell.words import age, number, span
 
 if TYPE_CHECKING:
     from livewell.app import Livewell

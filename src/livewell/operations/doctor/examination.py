@@ -30,7 +30,6 @@ def all_checks() -> list[Check]:
 
 async def examine(conninfo: str, settings: Settings, *, checks: Sequence[Check] | None = None) -> list[Finding]:
     """Everything that is not well; an empty list means that nothing was found."""
-    checks = all_checks() if checks is None else checks
     quick = settings.model_copy(
         update={"connect_timeout_seconds": CONNECT_SECONDS, "call_timeout_seconds": CHECK_SECONDS}
     )
@@ -41,12 +40,14 @@ async def examine(conninfo: str, settings: Settings, *, checks: Sequence[Check] 
     except (LivewellError, ConfigurationError) as error:
         return [server.unreachable(str(error))]
     try:
-        return await _examine(database, quick, checks)
+        return await diagnose(database, quick, checks)
     finally:
         await database.close()
 
 
-async def _examine(database: Database, settings: Settings, checks: Sequence[Check]) -> list[Finding]:
+async def diagnose(database: Database, settings: Settings, checks: Sequence[Check] | None = None) -> list[Finding]:
+    """The same for a database that is open; every check if none is given."""
+    checks = all_checks() if checks is None else checks
     if database.address.replica:
         return [server.replica()]
     misfits = await _run("schema", server.schema(database.conninfo))

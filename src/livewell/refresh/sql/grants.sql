@@ -172,6 +172,7 @@ BEGIN
             ('plan_types',            '',  'x', '',  'x', 'x'),
             ('plan_upstreams',        '',  'x', '',  'x', 'x'),
             ('prune_refresh',         '',  'x', '',  '',  ''),
+            ('sample_watched',        '',  'x', '',  'x', 'x'),
             ('state_refresh',         '',  'x', '',  'x', 'x'),
             ('why_key',               '',  'x', '',  'x', 'x'),
             ('why_refresh',           '',  'x', '',  'x', 'x')

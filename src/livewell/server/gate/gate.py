@@ -33,6 +33,7 @@ from livewell.server.bounds.request_slots import RequestSlots
 from livewell.server.connection.network import network
 from livewell.server.connection.protocol import connection_of, know
 from livewell.server.connection.refusals import Kind as Refusal
+from livewell.server.dashboard import frame
 from livewell.server.process import ServerProcess
 from livewell.telemetry.measures import REQUEST_SECONDS, REQUESTS
 
@@ -45,7 +46,7 @@ _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _KNOWN = frozenset(
     {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
 )  # a method is the client's word: others are counted together
-_STREAM = re.compile(r"/v1/(sessions|jobs)/[^/]+/stream")
+_STREAM = re.compile(r"/v1/((sessions|jobs)/[^/]+|pages)/stream")
 _BODIES_BYTES_MAX = 67_108_864  # of requests whose bodies are still coming
 _HEAVY_BYTES = 8192  # a body with some two hundred keys; a thousand take the database 120 to 160 ms
 _STRANGERS_MAX = (
@@ -98,9 +99,9 @@ class Gate:
             await self._admit(scope, headers, receive, send)
         except Problem as problem:
             self._count(problem, scope)
-            await problem.response()(scope, receive, send)
+            await _answer(problem, scope)(scope, receive, send)
         except LivewellError:
-            await busy().response()(scope, receive, send)
+            await _answer(busy(), scope)(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """A stream takes no place here: it has bounds of its own.
@@ -140,7 +141,8 @@ class Gate:
         cost = 1 + length // 1024  # a thousand keys cost forty times as much as one
         if not path.startswith(API):
             self._state.count(f"address:{where}", "page", cost)
-            return f"address:{where}", False
+            if not frame.is_dashboard(path):
+                return f"address:{where}", False
         if path in OPEN:
             self._state.count(f"address:{where}", "other", cost)
             return f"address:{where}", False
@@ -210,6 +212,12 @@ class Gate:
                 field="host",
                 allowed="127.0.0.1, localhost, [::1], and what LIVEWELL_HOSTS names",
             )
+
+
+def _answer(problem: Problem, scope: Scope) -> Response:
+    """A person who opens a page is answered by a page."""
+    path: str = scope["path"]
+    return frame.failure(problem, path) if frame.is_dashboard(path) else problem.response()
 
 
 def _company(scope: Scope) -> str:

@@ -13,6 +13,8 @@ const at = (id) => document.getElementById(id);
 const asked = { title: at("title").textContent, words: at("words").textContent };
 const CLOCK = { hour: "2-digit", minute: "2-digit" };
 let token = "";
+const asksFor = new URLSearchParams(location.search).get("to"); // the page that sent us here
+if (asksFor) sessionStorage.setItem("to", asksFor);
 
 function open() {
   token = location.hash.slice(1);
@@ -48,10 +50,17 @@ async function send() {
   at("go").disabled = true;
   const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token }) };
   const response = await fetch("/v1/login", sent).catch(() => null);
-  if (response?.ok) return location.replace("/");
+  if (response?.ok) return location.replace(onward());
   at("go").disabled = false;
   if (response && response.status < 429) return another("This link is used up, or too old.");
   at("words").textContent = "The server does not answer. Try again in a moment.";
+}
+
+/** The page that asked for a login, if it is one of ours. */
+function onward() {
+  const to = sessionStorage.getItem("to") ?? "";
+  sessionStorage.removeItem("to");
+  return /^\/dashboard([/?]|$)/.test(to) ? to : "/";
 }
 
 at("go").addEventListener("click", send);

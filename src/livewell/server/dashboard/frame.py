@@ -1,0 +1,192 @@
+"""The frame: one route for each view and each act of every capability.
+
+    GET  ──scope──▶ panels, each by itself ──▶ the page with its navigation
+    POST ──scope──▶ the form's token ──▶ act ──▶ 303 to a page that says what was done
+
+The gate has found out who calls. Looking and acting need the scope operate, as the routes below
+/v1 do that show the same: payloads and errors of jobs may hold anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from livewell.capability import Act, Capability, View, capabilities
+from livewell.db.acts import act_as
+from livewell.errors import (
+    AlertNotFound,
+    InvalidOption,
+    InvalidPayload,
+    JobNotFound,
+    LivewellError,
+    UnknownLimiter,
+    UnknownQueue,
+    UnknownSchedule,
+    UnknownType,
+)
+from livewell.server.answers.problems import Problem, busy, not_allowed
+from livewell.server.auth.caller import Caller
+from livewell.server.dashboard import form, rendering
+from livewell.server.dashboard.visit import Done, Elsewhere, Panel, Visit
+from livewell.server.pages import CLOSED, offered_pages
+from livewell.telemetry.redact import redact
+
+SCOPE = "operate"
+ADDRESS_CHARS_MAX = 2000
+_GONE = (AlertNotFound, JobNotFound, UnknownLimiter, UnknownQueue, UnknownSchedule, UnknownType)
+_HEADERS = {**CLOSED, "Cache-Control": "no-store"}
+Panels = Callable[[Visit], Awaitable[Sequence[Panel] | Elsewhere]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A view at an address: whose it is, and the parts of the path."""
+
+    capability: Capability
+    view: View
+    parts: dict[str, str]
+
+    async def panels(self, visit: Visit) -> Sequence[Panel] | Elsewhere:
+        """What the view answers."""
+        panels: Panels = self.capability.load(f"view {self.view.path}", self.view.panels)
+        await visit.state.looks.open()
+        return await panels(visit)
+
+
+@cache
+def _views() -> list[tuple[Route, Capability, View]]:
+    found = [(one, view) for one in capabilities() for view in one.views]
+    return [(Route(view.path, _show, methods=["GET", "HEAD"]), one, view) for one, view in found]
+
+
+@cache
+def _acts() -> list[Route]:
+    """Those of every capability."""
+    found = [(one, act) for one in capabilities() for act in one.acts]
+    return [Route(act.path, _acting(one, act), methods=["POST"]) for one, act in found]
+
+
+def routes() -> list[Route]:
+    """Acts come first: a key may end in /refresh."""
+    return [*_acts(), *(route for route, _, _ in _views())]
+
+
+def find_view(path: str) -> Shown | None:
+    """The view that an address shows."""
+    for route, one, view in _views():
+        found = route.path_regex.fullmatch(path)
+        if found is not None:
+            parts = {name: str(route.param_convertors[name].convert(text)) for name, text in found.groupdict().items()}
+            return Shown(one, view, parts)
+    return None
+
+
+def is_dashboard(path: str) -> bool:
+    """True if the gate must find out who calls: the path is a view's or an act's."""
+    return find_view(path) is not None or any(route.path_regex.fullmatch(path) for route in _acts())
+
+
+async def _show(request: Request) -> Response:
+    caller = _operator(request)
+    found = find_view(request.url.path)
+    assert found is not None  # noqa: S101 - its route matched
+    visit = Visit(request.app.state.server, caller, request.url.path, found.parts, dict(request.query_params))
+    try:
+        panels = await found.panels(visit)
+    except _GONE as error:
+        return _failure(404, "It is not there.", str(error))
+    except LivewellError as error:
+        return _failure(503, "This page cannot be read now.", str(error))
+    if isinstance(panels, Elsewhere):
+        return RedirectResponse(panels.to, 303, _HEADERS)
+    painted = await asyncio.gather(*(rendering.paint(panel) for panel in panels))
+    secret = form.cookie(request, form.TOKEN_COOKIE) or form.new_secret()
+    token = form.token(secret)
+    answer = _page(found.view.title, request, [one.complete(token) for one in painted], form.said(request))
+    form.keep(answer, request, form.TOKEN_COOKIE, secret)
+    answer.delete_cookie(form.SAID_COOKIE, path="/", httponly=True, samesite="strict")
+    return answer
+
+
+def _page(title: str, request: Request, panels: Sequence[str], said: str | None, secret: str | None = None) -> Response:
+    text = rendering.page(
+        "frame.html",
+        title=title,
+        panels=panels,
+        nav=navigation(),
+        here=request.url.path,
+        address=_address(request),
+        said=said,
+        secret=secret,
+    )
+    return HTMLResponse(text, headers=_HEADERS)
+
+
+def _acting(one: Capability, act: Act) -> Callable[[Request], Awaitable[Response]]:
+    async def do(request: Request) -> Response:
+        caller = _operator(request, act.scope)
+        fields = await form.read(request)
+        act_as(caller.user or caller.client)
+        state = request.app.state.server
+        parts = {name: str(value) for name, value in request.path_params.items()}
+        doing: Callable[[Visit], Awaitable[Done]] = one.load(f"act {act.path}", act.act)
+        try:
+            done = await doing(Visit(state, caller, request.url.path, parts, dict(request.query_params), fields))
+        except _GONE as error:
+            return _failure(404, "It is gone: nothing was done.", str(error))
+        except (InvalidOption, InvalidPayload) as error:
+            return _failure(400, "Nothing was done.", str(error))
+        except LivewellError as error:
+            return _failure(
+                503, "Nothing is known of what was done.", f"{error}. The audit page says whether it was done."
+            )
+        if done.secret is not None:
+            return _page("Copy this now: it is shown once", request, [], done.said, done.secret)
+        answer = RedirectResponse(done.to, 303, _HEADERS)
+        form.say(answer, request, done.said)
+        return answer
+
+    return do
+
+
+def _operator(request: Request, scope: str = SCOPE) -> Caller:
+    caller: Caller = request.state.caller
+    if not caller.may(scope):
+        raise not_allowed(scope)
+    return caller
+
+
+def navigation() -> list[tuple[str, str]]:
+    """Path and word of each entry: the overview, the views of capabilities, then plain pages."""
+    views = [(view.path, view.nav) for one in capabilities() for view in one.views if view.nav]
+    return [*sorted(views, key=lambda entry: entry[0] != "/"), *((page.path, page.nav) for page in offered_pages())]
+
+
+def _address(request: Request) -> str:
+    query = f"?{request.url.query}" if request.url.query else ""
+    return (request.url.path + query)[:ADDRESS_CHARS_MAX]
+
+
+def failure(problem: Problem, path: str) -> Response:
+    """A problem as a page. A caller who is unknown is led to the login."""
+    if problem.status == 401:
+        return RedirectResponse(f"/login?to={quote(path[:ADDRESS_CHARS_MAX], safe='')}", 303, _HEADERS)
+    if problem.status == busy().status:
+        return _failure(503, "The server cannot answer now.", problem.detail or "", problem.headers)
+    if problem.word == "scope":
+        words = f"{problem.detail} Log in with a link from: livewell keys login"
+        return _failure(problem.status, "This page is for operators.", words)
+    return _failure(problem.status, "This cannot be shown.", problem.detail or "", problem.headers)
+
+
+def _failure(status: int, title: str, words: str, headers: dict[str, str] | None = None) -> Response:
+    text = rendering.page("failure.html", title=title, words=redact(words), nav=navigation(), here="")
+    return HTMLResponse(text, status, {**_HEADERS, **(headers or {})})

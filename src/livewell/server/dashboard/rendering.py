@@ -1,0 +1,165 @@
+"""Templates, and how they write numbers and times.
+
+A capability's templates are <its name>/<file>; those of the frame are in web/dashboard. Everything
+that a template prints is escaped, and a name that is not there is an error.
+
+Two things in a panel are not the panel's own: the token of its forms, which belongs to a browser,
+and the instant of its data, which moves when nothing else does. Both are marks in what is rendered,
+so one rendering serves all tabs and two renderings can be compared.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from markupsafe import Markup
+
+from livewell import words
+from livewell.capability import capabilities
+from livewell.errors import LivewellError
+from livewell.server.dashboard.visit import Loaded, Panel
+from livewell.server.pages import shelf
+from livewell.telemetry.control_characters import printable
+from livewell.telemetry.redact import redact
+from livewell.version import VERSION
+from livewell.web import DASHBOARD, UI
+
+LINE_WIDTH, LINE_HEIGHT = 240, 40
+_TEXT_CHARS_MAX = 20_000
+_MARK = "\ufdd0"  # stands for nothing in any text
+_MARKED = re.compile(f'"{_MARK}([^"{_MARK}]*){_MARK}"')
+_TOKEN = secrets.token_hex(16)  # no text of a page can be these marks
+_AS_OF = secrets.token_hex(16)
+
+
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """A panel as HTML. Two are equal if a reader would see the same but for the instant."""
+
+    id: str
+    html: str
+    as_of: datetime
+
+    def complete(self, token: str) -> str:
+        """For one browser."""
+        return self.html.replace(_TOKEN, token).replace(_AS_OF, instant(self.as_of))
+
+
+@cache
+def environment() -> Environment:
+    """The templates of the frame and of every capability."""
+    folders = {one.name: FileSystemLoader(one.templates) for one in capabilities() if one.templates is not None}
+    made = Environment(
+        loader=ChoiceLoader([FileSystemLoader([DASHBOARD, UI]), PrefixLoader(folders)]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "number": words.number,
+        "span": words.span,
+        "size": words.size,
+        "share": words.share,
+        "instant": instant,
+        "pretty": pretty,
+        "shown": shown,
+        "sparkline": sparkline,
+        "path": path_part,
+    }
+    made.globals |= {"static": f"/static/{shelf().fingerprint}", "version": VERSION, "token": _TOKEN}
+    return made
+
+
+def page(template: str, /, **context: Any) -> str:
+    """One template."""
+    return environment().get_template(template).render(**context)
+
+
+async def paint(panel: Panel) -> Painted:
+    """Load a panel and render it in the state that it is in: data, empty, stale or failed."""
+    try:
+        found = await panel.load()
+    except LivewellError as error:
+        return _painted(panel, "failed", reason=str(error))
+    state = "stale" if found.stale else "empty" if found.is_empty else "data"
+    return _painted(panel, state, found, reason=found.stale or "")
+
+
+def _painted(panel: Panel, state: str, found: Loaded | None = None, *, reason: str) -> Painted:
+    body = "" if found is None or found.is_empty else page(panel.template, **found.data)
+    html = page(
+        "panel.html",
+        panel=panel,
+        state=state,
+        reason=redact(reason),
+        as_of=Markup(_AS_OF),  # noqa: S704 - our own mark
+        body=Markup(body),  # noqa: S704 - rendered by a template, which escapes
+    )
+    as_of = found.as_of if found is not None else None
+    return Painted(panel.id, html, as_of or datetime.now(UTC))
+
+
+def instant(at: datetime | str | None) -> Markup:
+    """An instant as an element: UTC without JavaScript, the viewer's zone with it (dashboard.js)."""
+    if at is None:
+        return Markup("")
+    moment = (datetime.fromisoformat(at) if isinstance(at, str) else at).astimezone(UTC)
+    text = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(moment.isoformat(), text, text)
+
+
+def path_part(text: object) -> str:
+    """One part of a path: a slash in it is escaped too."""
+    return quote(str(text), safe="")
+
+
+def pretty(text: str | None) -> str:
+    """JSON, indented; every digit of its numbers as it was written. Other text as it is."""
+    if text is None:
+        return ""
+    try:
+        made = json.dumps(json.loads(text, parse_float=_marked, parse_int=_marked), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return shown(text)
+    return shown(_MARKED.sub(r"\1", made))
+
+
+def _marked(digits: str) -> str:
+    """A number as a text that no other text looks like: Python and JavaScript would round it."""
+    return f"{_MARK}{digits}{_MARK}"
+
+
+def shown(text: object) -> str:
+    """Text for people: control characters are visible, and it is cut when it is too long."""
+    whole = printable(str(text))
+    return whole if len(whole) <= _TEXT_CHARS_MAX else f"{whole[:_TEXT_CHARS_MAX]}… ({len(whole):,} characters)"
+
+
+def sparkline(values: Iterable[float | None], top: float | None = None) -> Markup:
+    """A small line as SVG. A gap stays a gap."""
+    points: Sequence[float | None] = list(values)
+    known = [value for value in points if value is not None]
+    if len(known) < 2:
+        return Markup("")
+    most = top if top is not None else max(known) or 1.0
+    step = LINE_WIDTH / (len(points) - 1)
+    pieces, pen = [], "M"
+    for place, value in enumerate(points):
+        if value is None:
+            pen = "M"
+            continue
+        pieces.append(f"{pen}{place * step:.1f} {LINE_HEIGHT - 2 - value / most * (LINE_HEIGHT - 4):.1f}")
+        pen = "L"
+    return Markup(
+        '<svg class="sparkline" viewBox="0 0 {} {}" preserveAspectRatio="none" aria-hidden="true"><path d="{}"/></svg>'
+    ).format(LINE_WIDTH, LINE_HEIGHT, " ".join(pieces))

@@ -1,0 +1,13 @@
+/**
+ * What a page of the dashboard does beyond being read: times in the reader's zone, charts, and panels that stay current.
+ * @module dashboard
+ */
+
+import { Live } from "./live.js";
+import { plotAll } from "./plot.js";
+import { zone, zoneName } from "./times.js";
+
+zone(document);
+plotAll(document);
+document.getElementById("zone").textContent = `Times are in your zone, ${zoneName()}; hover for UTC.`;
+new Live(document.getElementById("live"));
