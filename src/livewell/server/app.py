@@ -11,11 +11,11 @@ from typing import Any
 from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
+from livewell.capability import capabilities
 from livewell.server.answers import problems
 from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.answers.problems import ProblemDocument
-from livewell.server.dashboard import frame
-from livewell.server.dashboard.live import Paintings
+from livewell.server.dashboard.frame import Frame
 from livewell.server.gate.gate import Gate
 from livewell.server.gate.unknown_parameters import known_only
 from livewell.server.pages import nothing_here, page_router
@@ -38,8 +38,11 @@ _PROBLEMS = {
 }
 
 
-def create_app(state: ServerProcess) -> FastAPI:
-    """The application without its gate, for code that adds routes to it; serve gated(app)."""
+def create_app() -> FastAPI:
+    """The application without its gate, for code that adds routes to it; serve gated(app, state).
+
+    It holds nothing of a server: any number of them may use one application.
+    """
     app = FastAPI(
         title="Livewell",
         version=VERSION,
@@ -52,21 +55,32 @@ def create_app(state: ServerProcess) -> FastAPI:
         dependencies=[Depends(known_only)],
         responses={status: {"description": text, "model": ProblemDocument} for status, text in _PROBLEMS.items()},
     )
-    app.state.server = state
-    app.state.paintings = Paintings()
+    app.state.frame = Frame(capabilities())
     problems.install(app, nothing_here)
     for router in routers():
         app.include_router(router)
     app.include_router(page_router())
-    app.router.routes.extend(frame.routes())
+    app.router.routes.extend(app.state.frame.routes())
     plain = app.openapi
     app.openapi = cache(lambda: _honest(plain()))  # type: ignore[method-assign] # how FastAPI documents it
+    _prepare(app)
     return app
 
 
-def gated(app: FastAPI) -> ASGIApp:
+def gated(app: FastAPI, state: ServerProcess) -> ASGIApp:
     """What a server runs."""
-    return Gate(app, app.state.server)
+    return Gate(app, state, app.state.frame)
+
+
+def _prepare(app: FastAPI) -> None:
+    """Look for a path that no route has, so that FastAPI makes the validators of all routes now.
+
+    It would make those of a router when a request first comes to it: 240 ms in all, in which the
+    server answers nobody, not even a health check (F-S10).
+    """
+    scope = {"type": "http", "method": "GET", "path": "/\0", "root_path": "", "headers": [], "query_string": b""}
+    for route in app.router.routes:
+        route.matches(dict(scope))
 
 
 def _honest(document: dict[str, Any]) -> dict[str, Any]:

@@ -24,10 +24,11 @@ from livewell.errors import LivewellError
 from livewell.server.answers.problems import Problem, not_found
 from livewell.server.auth.caller import Caller
 from livewell.server.dashboard import form, rendering
-from livewell.server.dashboard.frame import ADDRESS_CHARS_MAX, SCOPE, Shown, find_view
+from livewell.server.dashboard.frame import ADDRESS_CHARS_MAX, SCOPE, Frame, Shown
 from livewell.server.dashboard.rendering import Painted
 from livewell.server.dashboard.visit import Elsewhere, Visit
 from livewell.server.depends import Operator, TheState
+from livewell.server.process import ServerProcess
 from livewell.server.streams.stream import Stream, event
 
 log = structlog.get_logger("livewell.dashboard")
@@ -79,16 +80,19 @@ class Painting:
 class Paintings:
     """The paintings of one server, by address."""
 
-    def __init__(self) -> None:
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
         self._open: dict[str, Painting] = {}
 
-    def follow(self, address: str, visit: Visit, token: str) -> Tab:
+    def follow(self, address: str, state: ServerProcess, caller: Caller, token: str) -> Tab:
         """A tab that shows this address."""
-        shown = find_view(visit.path)
+        path, _, query = address.partition("?")
+        shown = self._frame.find(path)
         if shown is None:
             raise not_found()
         painting = self._open.get(address)
         if painting is None:
+            visit = Visit(state, caller, path, shown.parts, dict(parse_qsl(query)))
             painting = self._open[address] = Painting(shown, visit)
         tab = Tab(self, address, painting, token)
         painting.tabs.add(tab)
@@ -151,12 +155,6 @@ class Tab:
 async def stream_page(request: Request, state: TheState, caller: Operator, address: Address = "/") -> Stream:
     """Follow what a page of the dashboard shows."""
     state.streams.admit(caller)
-    path, _, query = address.partition("?")
-    shown = find_view(path)
-    if shown is None:
-        raise not_found()
-    visit = Visit(state, caller, path, shown.parts, dict(parse_qsl(query)))
     token = form.token(form.cookie(request, form.TOKEN_COOKIE) or "")
-    paintings: Paintings = request.app.state.paintings
-    tab = paintings.follow(address, visit, token)
-    return state.streams.start(caller, tab, {SCOPE})
+    paintings: Paintings = request.state.paintings
+    return state.streams.start(caller, paintings.follow(address, state, caller, token), {SCOPE})

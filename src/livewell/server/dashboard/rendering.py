@@ -17,9 +17,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import structlog
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -32,6 +34,8 @@ from livewell.telemetry.control_characters import printable
 from livewell.telemetry.redact import redact
 from livewell.version import VERSION
 from livewell.web import DASHBOARD, UI
+
+log = structlog.get_logger("livewell.dashboard")
 
 LINE_WIDTH, LINE_HEIGHT = 240, 40
 _TEXT_CHARS_MAX = 20_000
@@ -54,12 +58,15 @@ class Painted:
         return self.html.replace(_TOKEN, token).replace(_AS_OF, instant(self.as_of))
 
 
-@cache
 def environment() -> Environment:
     """The templates of the frame and of every capability."""
-    folders = {one.name: FileSystemLoader(one.templates) for one in capabilities() if one.templates is not None}
+    return _environment(tuple((one.name, one.templates) for one in capabilities() if one.templates is not None))
+
+
+@cache
+def _environment(folders: tuple[tuple[str, Path], ...]) -> Environment:
     made = Environment(
-        loader=ChoiceLoader([FileSystemLoader([DASHBOARD, UI]), PrefixLoader(folders)]),
+        loader=ChoiceLoader([FileSystemLoader([DASHBOARD, UI]), PrefixLoader({name: FileSystemLoader(folder) for name, folder in folders})]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -89,10 +96,13 @@ async def paint(panel: Panel) -> Painted:
     """Load a panel and render it in the state that it is in: data, empty, stale or failed."""
     try:
         found = await panel.load()
+        state = "stale" if found.stale else "empty" if found.is_empty else "data"
+        return _painted(panel, state, found, reason=found.stale or "")
     except LivewellError as error:
         return _painted(panel, "failed", reason=str(error))
-    state = "stale" if found.stale else "empty" if found.is_empty else "data"
-    return _painted(panel, state, found, reason=found.stale or "")
+    except Exception:
+        log.exception("a panel has a fault", panel=panel.id, template=panel.template)
+        return _painted(panel, "failed", reason="this panel has a fault; the server's log says which.")
 
 
 def _painted(panel: Panel, state: str, found: Loaded | None = None, *, reason: str) -> Painted:
