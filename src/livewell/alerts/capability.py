@@ -13,6 +13,8 @@ CAPABILITY = Capability(
     checks="livewell.alerts.doctor:CHECKS",
     stuck="livewell.alerts.stuck:stuck",
     routes=("livewell.server.routes.alerts:router",),
-    views=(View("/alerts", "What went wrong, and who knows?", "livewell.server.dashboard.pages.alerts:panels", "Alerts"),),
+    views=(
+        View("/alerts", "What went wrong, and who knows?", "livewell.server.dashboard.pages.alerts:panels", "Alerts"),
+    ),
     commands=(CommandEntry("alerts", "livewell.cli.commands.alerts:alerts", "Look and mend", 130),),
 )

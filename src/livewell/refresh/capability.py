@@ -28,7 +28,9 @@ CAPABILITY = Capability(
         View("/types", "What is stale, and why?", "livewell.server.dashboard.pages.types:types", "Types"),
         View("/types/{name}", "How fresh is this type?", "livewell.server.dashboard.pages.types:one_type"),
         View("/types/{name}/look", "Which key?", "livewell.server.dashboard.pages.types:look"),
-        View("/types/{name}/{key:path}", "Why is this value as it is?", "livewell.server.dashboard.pages.types:one_key"),
+        View(
+            "/types/{name}/{key:path}", "Why is this value as it is?", "livewell.server.dashboard.pages.types:one_key"
+        ),
         View("/limits", "Will the limits hold?", "livewell.server.dashboard.pages.limits:panels", "Limits"),
     ),
     acts=(

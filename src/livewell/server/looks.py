@@ -1,6 +1,6 @@
 """What people who look at the dashboard use of the database: little, and apart from everybody else.
 
-    closed ──first look──▶ open ──▶ sampling: one point of the last hour every ten seconds
+    closed ──first look──▶ open
 
 The dashboard has a few connections of its own and a second for each statement, so people who look
 take nothing from those who are served. Until somebody looks there are no connections.
@@ -32,9 +32,7 @@ class Looks:
             if not self._opened:
                 await self.database.open()
                 self._opened = True
-                self.sampler.start()
 
     async def close(self) -> None:
-        """Stop sampling, and disconnect."""
-        await self.sampler.close()
+        """Disconnect."""
         await self.database.close()

@@ -11,10 +11,9 @@ from livewell.capability import capabilities
 from livewell.errors import DatabaseUnavailable
 from livewell.server.dashboard import form
 from livewell.server.dashboard.rendering import pretty, sparkline
-from livewell.server.dashboard.visit import PREFIX
 from tests.support.http import Web
 
-NAVIGATION = [PREFIX + view.path.rstrip("/") for one in capabilities() for view in one.views if view.nav]
+NAVIGATION = [view.path for one in capabilities() for view in one.views if view.nav]
 ACTS = [act.path for one in capabilities() for act in one.acts]
 PARTS = {"{name}": "quote", "{id}": "1", "{key:path}": "AAPL"}
 SECRET = "a" * 32
@@ -24,7 +23,7 @@ HOSTILE = '<script>alert(1)</script>"\u202e'
 def _filled(path: str) -> str:
     for part, value in PARTS.items():
         path = path.replace(part, value)
-    return PREFIX + path
+    return path
 
 
 def _form(**fields: str) -> dict[str, Any]:
@@ -46,19 +45,19 @@ async def test_every_page_is_there_for_an_operator(market: Web, path: str) -> No
 async def test_pages_of_one_thing(market: Web) -> None:
     """A type, a key, a schedule; what is not there is 404."""
     operator = market.as_key("operate", "view")
-    assert "ttl_seconds" in (await operator.get(f"{PREFIX}/types/quote")).text
-    assert "is fresh" in (await operator.get(f"{PREFIX}/types/quote/AAPL")).text
-    looked = await operator.get(f"{PREFIX}/types/quote/look?key=A%2FB")
-    assert (looked.status_code, looked.headers["location"]) == (303, f"{PREFIX}/types/quote/A%2FB")
-    assert (await operator.get(f"{PREFIX}/types/nothing")).status_code == 404
-    assert (await operator.get(f"{PREFIX}/work/jobs/12345")).status_code == 404
-    assert (await operator.get(f"{PREFIX}/work/jobs/x")).status_code == 404
+    assert "ttl_seconds" in (await operator.get(f"/types/quote")).text
+    assert "is fresh" in (await operator.get(f"/types/quote/AAPL")).text
+    looked = await operator.get(f"/types/quote/look?key=A%2FB")
+    assert (looked.status_code, looked.headers["location"]) == (303, f"/types/quote/A%2FB")
+    assert (await operator.get(f"/types/nothing")).status_code == 404
+    assert (await operator.get(f"/work/jobs/12345")).status_code == 404
+    assert (await operator.get(f"/work/jobs/x")).status_code == 404
 
 
 async def test_strangers_are_led_to_the_login(web: Web) -> None:
     """With the page that they asked for."""
-    answer = await web.client.get(f"{PREFIX}/work")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/login?to=%2Fdashboard%2Fwork")
+    answer = await web.client.get(f"/work")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login?to=%2Fwork")
 
 
 @pytest.mark.parametrize("path", NAVIGATION)
@@ -83,19 +82,19 @@ async def test_pausing_a_type_is_done_said_and_written_down(market: Web) -> None
     """By whom, in the audit page too."""
     key = market.key("operate", "view")
     operator = market.bearer(key.text)
-    done = await operator.post(f"{PREFIX}/types/quote/pause", **_form())
+    done = await operator.post(f"/types/quote/pause", **_form())
     assert done.status_code == 303
     shown = await operator.get(done.headers["location"])
     assert "quote is paused." in shown.text
     assert market.rows("SELECT paused_at IS NOT NULL FROM livewell.data_type WHERE name = 'quote'") == [(True,)]
     [(actor, action)] = market.rows("SELECT actor, action FROM livewell.audit")
     assert actor == f"key:{key.id}"
-    assert action in (await operator.get(f"{PREFIX}/audit")).text
+    assert action in (await operator.get(f"/audit")).text
 
 
 async def test_what_strangers_wrote_is_shown_as_text(market: Web) -> None:
     """Markup in a key is text; what changes the direction of a line is replaced."""
-    page = await market.as_key("operate", "view").get(f"{PREFIX}/types/quote/{HOSTILE.replace('/', '%2F')}")
+    page = await market.as_key("operate", "view").get(f"/types/quote/{HOSTILE.replace('/', '%2F')}")
     assert "<script>alert" not in page.text
     assert "\u202e" not in page.text.split("<main", 1)[1]
 
@@ -111,14 +110,14 @@ async def test_a_database_that_does_not_answer_is_failed_and_not_empty(
 
     with monkeypatch.context() as patched:
         patched.setattr("livewell.server.state_sampler.read_state", away)
-        page = await operator.get(PREFIX)
+        page = await operator.get("/")
         assert page.text.count('data-state="failed"') == 4
         assert "the database is away" in page.text
-    market.state.sampler._tried_at = float("-inf")
-    assert 'data-state="failed"' not in (await operator.get(PREFIX)).text
+    market.state.looks.sampler._tried_at = float("-inf")
+    assert 'data-state="failed"' not in (await operator.get("/")).text
     monkeypatch.setattr("livewell.server.state_sampler.read_state", away)
-    market.state.sampler._tried_at = float("-inf")
-    page = await operator.get(PREFIX)
+    market.state.looks.sampler._tried_at = float("-inf")
+    page = await operator.get("/")
     assert 'data-state="stale"' in page.text
     assert "Stale since" in page.text
 

@@ -180,5 +180,7 @@ def _allowed(request: Request, scope: str) -> Caller:
 
 
 def _address(request: Request) -> str:
+    """As the browser asked for it, so that the page can follow itself (live.py)."""
+    path = quote(request.url.path, safe="/")
     query = f"?{request.url.query}" if request.url.query else ""
-    return (request.url.path + query)[:ADDRESS_CHARS_MAX]
+    return (path + query)[:ADDRESS_CHARS_MAX]

@@ -14,7 +14,7 @@ import asyncio
 import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 import orjson
 import structlog
@@ -86,7 +86,8 @@ class Paintings:
 
     def follow(self, address: str, state: ServerProcess, caller: Caller, token: str) -> Tab:
         """A tab that shows this address."""
-        path, _, query = address.partition("?")
+        quoted, _, query = address.partition("?")
+        path = unquote(quoted)
         shown = self._frame.find(path)
         if shown is None:
             raise not_found()

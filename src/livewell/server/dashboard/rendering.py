@@ -66,7 +66,12 @@ def environment() -> Environment:
 @cache
 def _environment(folders: tuple[tuple[str, Path], ...]) -> Environment:
     made = Environment(
-        loader=ChoiceLoader([FileSystemLoader([DASHBOARD, UI]), PrefixLoader({name: FileSystemLoader(folder) for name, folder in folders})]),
+        loader=ChoiceLoader(
+            [
+                FileSystemLoader([DASHBOARD, UI]),
+                PrefixLoader({name: FileSystemLoader(folder) for name, folder in folders}),
+            ]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,7 +1,7 @@
 /**
  * The login page: the token is taken out of the address at once, and sent only when the person says so.
  *
- *     link opened ──button──▶ sent ──taken──▶ the market page
+ *     link opened ──button──▶ sent ──taken──▶ the page that asked for it, or the overview
  *          │                    └──used up, too old──▶ how to get another
  *          └──no token──▶ the same ──another link pasted here──▶ link opened
  * @module login
@@ -60,7 +60,7 @@ async function send() {
 function onward() {
   const to = sessionStorage.getItem("to") ?? "";
   sessionStorage.removeItem("to");
-  return /^\/dashboard([/?]|$)/.test(to) ? to : "/";
+  return /^\/(?![/\\])/.test(to) ? to : "/"; // an address of this server, not //of.another
 }
 
 at("go").addEventListener("click", send);

@@ -46,4 +46,4 @@ async def redrive(visit: Visit) -> Done:
     else:
         raise InvalidOption("which ones? Name a letter, a queue or a task")
     stayed = f"; {kept} stayed, for a live job has their key" if kept else ""
-    return Done(f"{gone} dead letter{'s' * (gone != 1)} redriven{stayed}.", f"/dead")
+    return Done(f"{gone} dead letter{'s' * (gone != 1)} redriven{stayed}.", "/dead")

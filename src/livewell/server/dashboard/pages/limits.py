@@ -39,7 +39,7 @@ async def pause(visit: Visit) -> Done:
     """Call an upstream no more, until it is resumed."""
     name = visit.parts["name"]
     await TypeAdmin(visit.state.pools.operate).pause(name, paused=True, upstream=True)
-    return Done(f"{name} is paused: nothing of it is fetched until it is resumed.", f"/limits")
+    return Done(f"{name} is paused: nothing of it is fetched until it is resumed.", "/limits")
 
 
 async def resume(visit: Visit) -> Done:
@@ -47,7 +47,7 @@ async def resume(visit: Visit) -> Done:
     answer = await Mender(visit.state.pools.operate).resume(_name(visit))
     visit.state.nudger.nudge(DUE)
     words = {"resumed": "is called again", "not_stopped": "was neither paused nor silent"}
-    return Done(f"{visit.parts['name']} {words.get(answer, answer)}.", f"/limits")
+    return Done(f"{visit.parts['name']} {words.get(answer, answer)}.", "/limits")
 
 
 async def close(visit: Visit) -> Done:
@@ -55,14 +55,14 @@ async def close(visit: Visit) -> Done:
     answer = await Mender(visit.state.pools.operate).close(_name(visit), credential=visit.form.get("credential"))
     visit.state.nudger.nudge(DUE)
     words = {"closed": "is closed: all calls are allowed again", "was_closed": "was closed already"}
-    return Done(f"The breaker of {visit.parts['name']} {words.get(answer, answer)}.", f"/limits")
+    return Done(f"The breaker of {visit.parts['name']} {words.get(answer, answer)}.", "/limits")
 
 
 async def probe(visit: Visit) -> Done:
     """Let one call try now whether the upstream is back."""
     answer = await Mender(visit.state.pools.operate).probe(_name(visit), credential=visit.form.get("credential"))
     visit.state.nudger.nudge(DUE)
-    return Done(f"Probe of {visit.parts['name']}: {answer}.", f"/limits")
+    return Done(f"Probe of {visit.parts['name']}: {answer}.", "/limits")
 
 
 def _name(visit: Visit) -> str:

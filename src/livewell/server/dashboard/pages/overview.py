@@ -133,7 +133,10 @@ def hour_lines(rows: Sequence[tuple[Any, dict[str, Any]]]) -> list[dict[str, Any
             "title": "Fresh, by viewers and by keys",
             "unit": "share",
             "top": 1,
-            "points": {"at": at, "lines": {"by viewers": share("viewed_fresh", "viewed"), "keys": share("fresh", "keys")}},
+            "points": {
+                "at": at,
+                "lines": {"by viewers": share("viewed_fresh", "viewed"), "keys": share("fresh", "keys")},
+            },
         },
         {
             "id": "line-waiting",

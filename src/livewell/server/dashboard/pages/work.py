@@ -75,13 +75,13 @@ async def one_job(visit: Visit) -> list[Panel]:
 async def pause(visit: Visit) -> Done:
     """Claim nothing more from a queue; what runs may end."""
     await _acting(visit).pause(visit.parts["name"], paused=True)
-    return Done(f"{visit.parts['name']} is paused: what runs may end, nothing more is begun.", f"/work")
+    return Done(f"{visit.parts['name']} is paused: what runs may end, nothing more is begun.", "/work")
 
 
 async def resume(visit: Visit) -> Done:
     """Claim from it again."""
     await _acting(visit).pause(visit.parts["name"], paused=False)
-    return Done(f"{visit.parts['name']} goes on.", f"/work")
+    return Done(f"{visit.parts['name']} goes on.", "/work")
 
 
 async def cancel(visit: Visit) -> Done:
