@@ -174,6 +174,7 @@ async def test_the_command_of_the_login_page_works(
         await expect(page.locator("#words")).to_have_text(re.compile(r" until .*[0-9]{2}:[0-9]{2}\.$"))
         await page.get_by_role("button", name="Log in").click()
         await page.wait_for_url(f"{base}/")
+        await page.goto(f"{base}/market")
         await expect(page.locator("h1")).to_have_text("No type of data is applied yet.")
         server.terminate()
 

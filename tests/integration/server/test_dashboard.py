@@ -96,7 +96,7 @@ async def test_what_strangers_wrote_is_shown_as_text(market: Web) -> None:
     """Markup in a key is text; what changes the direction of a line is replaced."""
     page = await market.as_key("operate", "view").get(f"/types/quote/{HOSTILE.replace('/', '%2F')}")
     assert "<script>alert" not in page.text
-    assert "\u202e" not in page.text.split("<main", 1)[1]
+    assert "\u202e" not in page.text
 
 
 async def test_a_database_that_does_not_answer_is_failed_and_not_empty(
@@ -111,7 +111,7 @@ async def test_a_database_that_does_not_answer_is_failed_and_not_empty(
     with monkeypatch.context() as patched:
         patched.setattr("livewell.server.state_sampler.read_state", away)
         page = await operator.get("/")
-        assert page.text.count('data-state="failed"') == 4
+        assert page.text.count('data-state="failed"') == 5
         assert "the database is away" in page.text
     market.state.looks.sampler._tried_at = float("-inf")
     assert 'data-state="failed"' not in (await operator.get("/")).text

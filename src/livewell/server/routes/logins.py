@@ -1,7 +1,7 @@
 """Log a browser in with a one-use link, and out again: /login#<token>, a button, a cookie.
 
 The link alone changes nothing: a preview or a scanner that merely fetches it sends no fragment. The
-button of the page (web/static/login.js) posts the token. The answer is a cookie that scripts cannot
+button of the page (web/login/login.js) posts the token. The answer is a cookie that scripts cannot
 read and that other sites' requests do not carry.
 """
 
