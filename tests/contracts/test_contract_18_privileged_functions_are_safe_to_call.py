@@ -44,6 +44,7 @@ CALLS = {
     "change_type": "SELECT livewell.change_type('quote', '2 minutes', 'scheduled', '0 2 * * *', 'UTC')",
     "count_viewers": "SELECT livewell.count_viewers('quote', 'PARKED')",
     "watched_keys": "SELECT livewell.watched_keys(100)",
+    "sample_watched": "SELECT livewell.sample_watched(livewell.now())",
     "find_key": "SELECT livewell.find_key('AAAAAAAA')",
     "find_api_key": "SELECT livewell.find_api_key('AAAAAAAA')",
     "touch_key": "SELECT livewell.touch_key('AAAAAAAA')",

@@ -38,6 +38,8 @@ DEFINER_ALLOWED = {
     "count_viewers": "operators and readers may know how many look at a key, and not who; it answers a number",
     "watched_keys": "operators and readers may know how many look at which key, and not who; it answers keys "
     "and numbers",
+    "sample_watched": "operators and readers may know which share of what is looked at is fresh, and not who "
+    "looks; it answers types and numbers",
     "read_through": "livewell_api has no table rights; it reads one key, and of a user it touches the budget alone",
     "read_key": "livewell_api has no table rights; it reads one key, and of a user it touches the budget alone",
     "change_type": "nobody but the owner writes the registry by hand; an operator changes these two things, "

@@ -77,6 +77,7 @@ def _environment(folders: tuple[tuple[str, Path], ...]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.policies["json.dumps_kwargs"] = {"sort_keys": False}  # lines of a chart stay in their order
     made.filters |= {
         "number": words.number,
         "span": words.span,

@@ -8,6 +8,7 @@
 import { number, share, size, span } from "./words.js";
 
 const HEIGHT = 140;
+const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const WRITE = { number, share, size, span };
 const plots = new WeakMap(); // element → plot
 
@@ -38,17 +39,16 @@ function plot(box) {
   const write = WRITE[box.dataset.unit] ?? number;
   const top = box.dataset.top ? Number(box.dataset.top) : null;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const [ink, muted, line, bad] = ["--ink", "--muted", "--line", "--bad"].map(colour);
-  const stroke = [ink, muted, bad];
+  const [ink, muted, line, other] = ["--ink", "--muted", "--line", "--line-strong"].map(colour);
   const axis = { stroke: muted, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "12px system-ui" };
   const options = {
     width: Math.max(200, box.clientWidth),
     height: HEIGHT,
     cursor: { y: false },
-    legend: { show: Object.keys(points.lines).length > 1 },
+    legend: { show: false }, // the caption names the lines
     scales: { y: { range: (_, low, high) => [0, top ?? Math.max(high ?? 0, 1)] } },
-    axes: [{ ...axis, space: 70 }, { ...axis, size: 58, values: (_, ticks) => ticks.map(write) }],
-    series: [{}, ...Object.keys(points.lines).map((label, place) => ({ label, stroke: stroke[place], width: 1.5, points: { show: false }, value: (_, value) => write(value) }))],
+    axes: [{ ...axis, space: 60, values: (_, ticks) => ticks.map((at) => CLOCK.format(new Date(at * 1000))) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(write) }],
+    series: [{}, ...Object.keys(points.lines).map((label, place) => ({ label, stroke: place ? other : ink, dash: place ? [5, 4] : undefined, width: 1.5, points: { show: false } }))],
   };
   box.replaceChildren();
   const drawn = new globalThis.uPlot(options, columns(points), box);

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from livewell.capability import offered
-from livewell.operations.state import failed_parts, stuck
+from livewell.errors import LivewellError
+from livewell.operations.state import failed_parts
 from livewell.server.dashboard.visit import Loaded, Panel, Visit, loaded
 from livewell.server.state_sampler import Sample, parts
 from livewell.telemetry.system_state import Document
@@ -30,7 +31,7 @@ async def panels(visit: Visit) -> list[Panel]:
         sample = await sampler.look()
         rules = [one for one in parts(sample.document, "alerts", "rules") if one["fired"]]
         late = parts(sample.document, "schedules", "late")
-        lines = stuck(sample.document)
+        lines = stuck_lines(sample.document)
         return of_sample(sample, None, rules=rules, late=late, stuck=lines, is_empty=not (rules or late or lines))
 
     async def hour() -> Loaded:
@@ -71,9 +72,17 @@ async def panels(visit: Visit) -> list[Panel]:
 
 
 def of_sample(sample: Sample, part: str | None, *, is_empty: bool = False, **data: Any) -> Loaded:
-    """Data of a panel that comes from the state. A part that could not be read is stale, and says why."""
-    why = sample.error or (failed_parts(sample.document).get(part) if part else None)
-    return Loaded(data, sample.at, why, is_empty=is_empty and why is None)
+    """Data of a panel that comes from the state. A part that could not be read has failed."""
+    broken = failed_parts(sample.document).get(part or "")
+    if broken is not None:
+        raise LivewellError(broken)
+    return Loaded(data, sample.at, sample.error, is_empty=is_empty and sample.error is None)
+
+
+def stuck_lines(document: Document) -> list[str]:
+    """What stands still, in few words each. Alerts that fire have lines of their own."""
+    said = [line for one, lines in offered("stuck") if one.name != "alerts" for line in lines(document)]
+    return said + [f"the part {name} could not be read: {error}" for name, error in failed_parts(document).items()]
 
 
 def types_of(document: Document) -> list[dict[str, Any]]:
@@ -130,7 +139,7 @@ def hour_lines(rows: Sequence[tuple[Any, dict[str, Any]]]) -> list[dict[str, Any
     return [
         {
             "id": "line-fresh",
-            "title": "Fresh, by viewers and by keys",
+            "title": "Fresh",
             "unit": "share",
             "top": 1,
             "points": {
@@ -140,7 +149,7 @@ def hour_lines(rows: Sequence[tuple[Any, dict[str, Any]]]) -> list[dict[str, Any
         },
         {
             "id": "line-waiting",
-            "title": "Waiting: jobs and due keys",
+            "title": "Waiting",
             "unit": "number",
             "top": None,
             "points": {"at": at, "lines": {"jobs": line("waiting"), "due keys": line("due")}},

@@ -2,6 +2,8 @@
 --
 -- Called by: sample_refresh, rule_watched_not_fresh.
 -- Index:     viewer_session_seen_idx, subscription_pkey, ledger_pkey.
+-- Why SECURITY DEFINER: operators and readers may know how many look at what, and not who (L4).
+-- count_all lets it see everybody's rows while it counts.
 -- Paused types and upstreams are left out. absent: the source has nothing for the key, and says so.
 -- Bounded:    the 200 sessions that were seen last (each is seen every minute, so that is a fair
 --             sample) and 200 keys of each: of these looks 500 are judged, of each upstream in
@@ -12,10 +14,15 @@
 --             442 ms there.
 CREATE OR REPLACE FUNCTION livewell.sample_watched(p_now timestamptz)
 RETURNS TABLE (upstream text, data_type text, verdict text, absent boolean, viewers bigint)
-LANGUAGE sql
-STABLE
+LANGUAGE plpgsql
+SECURITY DEFINER
 SET search_path = ''
 AS $$
+#variable_conflict use_column
+DECLARE
+    v_user  pg_catalog.text := livewell.count_all();
+BEGIN
+    RETURN QUERY
     WITH types AS MATERIALIZED (
         -- Without what makes a type's row large: it is handed to a function for each key.
         SELECT t.name, t.upstream,
@@ -47,7 +54,7 @@ AS $$
         ) o
         GROUP BY o.data_type, o.key
     )
-    SELECT j.upstream, j.data_type, j.verdict, j.absent, sum(j.viewers)::bigint
+    SELECT j.upstream, j.data_type, j.verdict, j.absent, sum(j.viewers)::pg_catalog.int8
     FROM (
         SELECT t.upstream, w.data_type, l.missing AS absent, w.viewers,
             livewell.verdict(t.slim, l, p_now) AS verdict
@@ -55,7 +62,9 @@ AS $$
         JOIN types t ON t.name = w.data_type
         JOIN livewell.ledger l ON l.data_type = w.data_type AND l.key = w.key
     ) j
-    GROUP BY j.upstream, j.data_type, j.verdict, j.absent
+    GROUP BY j.upstream, j.data_type, j.verdict, j.absent;
+    PERFORM livewell.count_own(v_user);
+END
 $$;
 COMMENT ON FUNCTION livewell.sample_watched IS
     'What present viewers look at, by type and verdict, weighed by viewers; a sample.';
