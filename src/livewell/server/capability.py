@@ -14,7 +14,10 @@ CAPABILITY = Capability(
         "livewell.server.pages:router",
         "livewell.server.dashboard.live:router",
     ),
-    views=(View("/", "Is everything fresh?", "livewell.server.dashboard.pages.overview:panels", "Overview"),),
+    views=(
+        View("/", "Is everything fresh?", "livewell.server.dashboard.pages.overview:panels", "Overview"),
+        View("/ui", "What does each part look like?", "livewell.server.dashboard.pages.ui:panels"),
+    ),
     commands=(
         CommandEntry("serve", "livewell.cli.commands.serve:serve", "Run", 10),
         CommandEntry("health", "livewell.cli.commands.health:health", "Look and mend", 120),

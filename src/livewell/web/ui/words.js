@@ -6,8 +6,16 @@
 const SPANS = [[86400, "d"], [3600, "h"], [60, "min"]];
 const SIZES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]];
 
-const fixed = (value, digits) => new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" }).format(value);
-const plain = (value, digits) => fixed(value, digits).replaceAll(",", "");
+/** With so many digits, 0 or 1. toFixed is exact but rounds a half up; Python rounds it to the even digit. */
+function plain(value, digits) {
+  const isHalf = Math.abs((value * 2 * 2 ** digits) % 2) === 1; // a half of the last digit that a binary number can hold
+  if (!isHalf) return value.toFixed(digits);
+  const scaled = value * 10 ** digits;
+  const even = 2 * Math.round(scaled / 2);
+  return (even / 10 ** digits).toFixed(digits);
+}
+
+const fixed = (value, digits) => plain(value, digits).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 
 /** 12,345; 1.5. @param {?number} value */
 export const number = (value) => (value == null ? "" : fixed(value, Number.isInteger(value) ? 0 : 1));
