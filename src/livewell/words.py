@@ -44,7 +44,9 @@ def size(count: float | None) -> str:
 
 
 def share(part: float | None) -> str:
-    """A share of one as percent: 97 %, 0.4 %."""
+    """A share of one as percent: 97 %, 0.4 %, < 0.1 %."""
     if part is None:
         return ""
+    if 0 < part < 0.0005:
+        return "< 0.1 %"
     return f"{part * 100:.1f} %" if 0 < part < 0.01 or 0.99 < part < 1 else f"{part * 100:.0f} %"

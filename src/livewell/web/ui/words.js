@@ -38,8 +38,9 @@ export function size(count) {
   return `${plain(count, 0)} B`;
 }
 
-/** 97 %, 0.4 %. @param {?number} part */
+/** 97 %, 0.4 %, < 0.1 %. @param {?number} part */
 export function share(part) {
   if (part == null) return "";
+  if (part > 0 && part < 0.0005) return "< 0.1 %";
   return (part > 0 && part < 0.01) || (part > 0.99 && part < 1) ? `${plain(part * 100, 1)} %` : `${plain(part * 100, 0)} %`;
 }
