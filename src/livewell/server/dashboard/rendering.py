@@ -28,6 +28,7 @@ from markupsafe import Markup
 from livewell import words
 from livewell.capability import capabilities
 from livewell.errors import LivewellError
+from livewell.server.answers.problems import Problem
 from livewell.server.dashboard.visit import Loaded, Panel
 from livewell.server.pages import shelf
 from livewell.telemetry.control_characters import printable
@@ -104,7 +105,7 @@ async def paint(panel: Panel) -> Painted:
         found = await panel.load()
         state = "stale" if found.stale else "empty" if found.is_empty else "data"
         return _painted(panel, state, found, reason=found.stale or "")
-    except LivewellError as error:
+    except (LivewellError, Problem) as error:
         return _painted(panel, "failed", reason=str(error))
     except Exception:
         log.exception("a panel has a fault", panel=panel.id, template=panel.template)
