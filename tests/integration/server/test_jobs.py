@@ -96,7 +96,7 @@ async def test_what_is_done_to_jobs_and_queues_is_written_down(mail: Web) -> Non
 async def test_an_unknown_queue_names_a_few_that_there_are(mail: Web) -> None:
     """Not a hundred thousand, and without counting their jobs."""
     mail.rows("INSERT INTO livewell.queue (name, created_at) SELECT 'q' || n, now() FROM generate_series(1, 1000) n")
-    with pytest.raises(UnknownQueue, match="there are: mail, q1, .* and more") as caught:
+    with pytest.raises(UnknownQueue, match=r"there are: mail, q1, .* and more") as caught:
         await QueueAdmin(mail.state.pools.operate, mail.state.nudger).pause("nothing")
     assert len(str(caught.value)) < 300
 

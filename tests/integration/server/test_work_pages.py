@@ -182,7 +182,7 @@ async def test_a_stale_form_does_nothing_and_says_so(mail: Web) -> None:
 async def test_a_batch_shows_its_counts_and_what_follows(mail: Web) -> None:
     """Open, running, failed or ended; an unknown one is 404."""
     page = await _page(mail, "/work/batches/7")
-    assert "All have ended, but some failed" in page
+    assert "All have ended, but not all succeeded" in page
     assert "report in queue mail, only if all succeed" in page
     mail.rows("INSERT INTO livewell.batch (id, created_at) VALUES (8, now())")
     assert "It is open" in await _page(mail, "/work/batches/8")

@@ -28,7 +28,7 @@ def find(
 ) -> tuple[list[int], int, int | None]:
     """Ids, rows looked at, where to go on."""
     call = "SELECT * FROM livewell.find_jobs(%s::jsonb, %s, %s, %s, %s)"
-    return queue.rows(call, json.dumps(wanted), after, newest, limit, look)[0]  # type: ignore[return-value]
+    return queue.rows(call, json.dumps(wanted), after, newest, limit, look)[0]
 
 
 def ids(queue: QueueSession, /, **wanted: Any) -> list[int]:
@@ -92,14 +92,16 @@ def test_ended_jobs_are_found_where_they_are(queue: QueueSession) -> None:
         assert ids(queue, state=state) == [claim.id]
         assert ids(queue, state=state, queue="work", task="a", since_seconds=60) == [claim.id]
         assert ids(queue, state=state, task="b") == []
-        [row] = queue.rows("SELECT id, state, finished_at IS NOT NULL FROM livewell.read_jobs(%s, %s)", [claim.id], state)
+        [row] = queue.rows(
+            "SELECT id, state, finished_at IS NOT NULL FROM livewell.read_jobs(%s, %s)", [claim.id], state
+        )
         assert row == (claim.id, state, True)
     assert ids(queue) == []
 
 
 @pytest.mark.parametrize("newest", [False, True])
 @pytest.mark.parametrize("wanted", [{}, {"state": "ready"}, {"key": "one"}], ids=str)
-def test_pages_hold_every_job_once(queue: QueueSession, newest: bool, wanted: dict[str, str]) -> None:  # noqa: FBT001
+def test_pages_hold_every_job_once(queue: QueueSession, newest: bool, wanted: dict[str, Any]) -> None:
     """In both directions, by the primary key or by another index; the last page says that it is the last."""
     made = queue.enqueue(6) + queue.enqueue(unique_key="one")
     expected = made[-1:] if "key" in wanted else made

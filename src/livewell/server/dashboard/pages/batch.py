@@ -17,8 +17,7 @@ _STATES = {
     "running": ("fresh", "It is sealed, and jobs of it have not ended."),
     "failed": (
         "bad",
-        "All have ended, but some failed or were cancelled, and what follows wants all to succeed. "
-        "Redrive its dead letters to go on.",
+        "All have ended, but not all succeeded, as what follows wants. Redrive its dead letters to go on.",
     ),
     "ended": ("fresh", "All have ended."),
 }

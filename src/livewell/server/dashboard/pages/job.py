@@ -1,8 +1,8 @@
 """What became of this job? Its life as a timeline, why it stands where it does, what is in it.
 
-    created ──▶ due ──▶ claimed ──▶ progress ──▶ succeeded, cancelled, failed
-                 ▲         │
-                 └─retry───┘
+created ──▶ due ──▶ claimed ──▶ progress ──▶ succeeded, cancelled, failed
+             ▲         │
+             └─retry───┘
 """
 
 from __future__ import annotations
@@ -27,6 +27,13 @@ Step = tuple[str, datetime | None, str, str]  # word, when, tone, note
 
 _LIMITED = ("rate", "budget", "breaker", "probe", "upstream", "concurrency", "restart")
 _FAULTS = ("no_task", "no_credential", "suspect")
+_STEPS = {  # from a reason to words and an address
+    "behind": ("Jobs that wait with it, oldest first", "/work/jobs?{queue}&state=ready&order=oldest"),
+    "queue_limit": ("Jobs of its queue that run", "/work/jobs?{queue}&state=running"),
+    "no_worker": ("Workers", "/work#workers"),
+    **dict.fromkeys(_LIMITED, ("Will the limits hold?", "/limits")),
+    **dict.fromkeys(_FAULTS, ("What mends it?", "/doctor")),
+}
 _TONES = {"running": "fresh", "succeeded": "fresh", "failed": "bad"}
 _DIED = {
     "attempts": "every attempt failed",
@@ -43,8 +50,15 @@ async def panels(visit: Visit) -> list[Panel]:
 
     async def now() -> Loaded:
         why = await admin(visit).why(number)
-        words, is_paused = _sentence(why.words), why.reason == "paused"
-        return loaded(job=job, words=words, step=next_step(why, job), tone=_tone(job), is_paused=is_paused)
+        before, since, after = why.words.partition(why.since_words or "\x00")
+        return loaded(
+            job=job,
+            words=(f"{before[:1].upper()}{before[1:]}", f"{after}."),
+            since=why.since if since else None,
+            step=next_step(why, job),
+            tone=_tone(job),
+            is_paused=why.reason == "paused",
+        )
 
     async def life() -> Loaded:
         links = await admin(visit).links(number)
@@ -65,8 +79,15 @@ async def panels(visit: Visit) -> list[Panel]:
     return [
         Panel("now", f"Job {number}", "job_now.html", now),
         Panel("life", "Its life", "job_life.html", life),
-        Panel("payload", "Payload", "job_payload.html", payload, "The payload of a job that ended well is not kept."),
-        Panel("error", "Last error", "job_error.html", error, "None: no attempt has failed."),
+        Panel(
+            "payload",
+            "Payload",
+            "job_payload.html",
+            payload,
+            "The payload of a job that ended well is not kept.",
+            wide=False,
+        ),
+        Panel("error", "Last error", "job_error.html", error, "None: no attempt has failed.", wide=False),
     ]
 
 
@@ -103,20 +124,10 @@ async def retry(visit: Visit) -> Done:
 
 def next_step(why: Why, job: Mapping[str, Any]) -> tuple[str, str] | None:
     """Where to go from the reason: words and address."""
-    queue = urlencode({"queue": job["queue"]})
     if why.other_id is not None and why.reason in ("held_key", "held_group", "key_limit"):
         return f"Job {why.other_id}", f"/work/jobs/{why.other_id}"
-    if why.reason == "behind":
-        return "Jobs that wait with it, oldest first", f"/work/jobs?{queue}&state=ready&order=oldest"
-    if why.reason == "queue_limit":
-        return "Jobs of its queue that run", f"/work/jobs?{queue}&state=running"
-    if why.reason in _LIMITED:
-        return "Will the limits hold?", "/limits"
-    if why.reason in _FAULTS:
-        return "What mends it?", "/doctor"
-    if why.reason == "no_worker":
-        return "Workers", "/work#workers"
-    return None
+    found = _STEPS.get(why.reason)
+    return (found[0], found[1].format(queue=urlencode({"queue": job["queue"]}))) if found else None
 
 
 def timeline(job: Mapping[str, Any], links: Mapping[str, Any]) -> Iterator[Step]:
@@ -150,10 +161,13 @@ def _live(job: Mapping[str, Any], links: Mapping[str, Any]) -> Iterator[Step]:
     if state == "ready":
         yield "Ready", None, "none", "it waits for a worker"
     if state == "running":
-        lease = links.get("lease_left_seconds")
-        held = f", whose lease has {span(lease)} left" if lease is not None else ""
+        left = links.get("lease_left_seconds")
+        is_gone = left is None or left < 0
+        note = ", whose lease ran out: another worker takes the job back" if is_gone else ""
         worker = printable(job["worker"] or "a worker that is gone")
-        yield "Claimed", job["started_at"], "fresh", f"by {worker}{held}; {_attempt(job)}"
+        yield "Claimed", job["started_at"], "bad" if is_gone else "fresh", f"by {worker}{note}; {_attempt(job)}"
+        if job["progress"] or job["progress_note"]:
+            yield "Progress", None, "fresh", f"{job['progress']} % {printable(job['progress_note'] or '')}"
         if links.get("deadline_at"):
             yield "Must end by", links["deadline_at"], "none", "then it is taken back"
     if job["cancel_requested"]:
@@ -177,7 +191,3 @@ def _attempt(job: Mapping[str, Any]) -> str:
 
 def _tone(job: Mapping[str, Any]) -> str:
     return _TONES.get(job["state"], "none")
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."

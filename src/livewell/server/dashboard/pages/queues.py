@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from livewell.operations.state import how_known
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.stuck import LONG_SECONDS
 from livewell.server.dashboard.pages.overview import of_sample
 from livewell.server.dashboard.visit import PAGE_ROWS, Done, Loaded, Panel, Visit, loaded
 from livewell.server.state_sampler import parts
-from livewell.telemetry.system_state import Document
+from livewell.telemetry.system_state import Document, part
 from livewell.words import number, span
 
 QUEUES_LISTED_MAX = 1000  # in the state of the system
@@ -61,7 +60,7 @@ async def panels(visit: Visit) -> list[Panel]:
             "queue",
             totals=totals(queues),
             reasons=waiting_reasons(sample.document),
-            how=how_known(sample.document, "queue"),
+            how=part(sample.document, "queue").get("how"),
             is_part=len(queues) >= QUEUES_LISTED_MAX,
             is_empty=not queues,
         )
@@ -80,9 +79,7 @@ async def panels(visit: Visit) -> list[Panel]:
         following = begin + PAGE_ROWS if len(rows) > begin + PAGE_ROWS else None
         is_part = len(rows) >= QUEUES_LISTED_MAX
         shown = rows[begin : begin + PAGE_ROWS]
-        return of_sample(
-            sample, "queue", queues=shown, name=None, next=following, is_part=is_part, is_empty=not shown
-        )
+        return of_sample(sample, "queue", queues=shown, name=None, next=following, is_part=is_part, is_empty=not shown)
 
     async def workers() -> Loaded:
         sample = await sampler.look()
