@@ -302,6 +302,24 @@ def test_jobs_are_listed_in_pages(run: Run, jobs: list[int]) -> None:
     assert rest[0]["created_at"].endswith("+00:00")
 
 
+def test_jobs_are_found_by_every_part_of_the_filter(run: Run, jobs: list[int]) -> None:
+    """The newest first if asked for; those that ended by their state; what cannot be meant is said."""
+    newest = lines(run("jobs", "list", "--queue", "mail", "--task", "welcome", "--since", "1h", "--newest", "--json"))
+    assert [row["id"] for row in newest] == jobs[2::-1]
+    assert [row["id"] for row in lines(run("jobs", "list", "--state", "failed", "--json"))] == jobs[3:]
+    assert run("jobs", "list", "--key", "none").stdout == "There are no live jobs that match.\n"
+    assert "'soon': write an age such as 90s" in run("jobs", "list", "--until", "soon").stderr
+
+
+def test_a_look_for_jobs_says_where_it_stopped(run: Run, jobs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """After so many looks; the command goes on from there."""
+    monkeypatch.setattr("livewell.queue.admin.LOOK_ROWS", 1)
+    monkeypatch.setattr("livewell.cli.commands.jobs.LOOKS", 2)
+    said = run("jobs", "list", "--state", "held").stdout
+    assert said.endswith(f"2 jobs were looked at; go on with: --after {jobs[1]}\n")
+    assert "no held jobs" in run("jobs", "list", "--state", "held", "--after", str(jobs[1])).stdout
+
+
 def test_a_payload_is_shown_with_its_secrets_hidden_unless_asked_for(run: Run, jobs: list[int]) -> None:
     """--reveal is for who must know."""
     assert lines(run("jobs", "show", str(jobs[0]), "--json"))[0]["payload"] == {"number": 0, "password": "***"}

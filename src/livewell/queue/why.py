@@ -31,10 +31,15 @@ class Why:
             limit=self.of_limit,
             other=f"job {self.other_id}" if self.other_id is not None else "a job that ends just now",
             name=self.name,
-            since="" if self.since is None else f"{self.since:%Y-%m-%d %H:%M:%S %Z}",
+            since=self.since_words,
             wait=spelled(self.wait_seconds),
             why=f" ({self.name})" if self.name else "",
         )
+
+    @property
+    def since_words(self) -> str:
+        """The instant of the answer, as the sentence has it."""
+        return "" if self.since is None else f"{self.since:%Y-%m-%d %H:%M:%S %Z}"
 
 
 _WORDS = {

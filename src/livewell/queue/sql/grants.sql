@@ -28,6 +28,7 @@ function create_batch               -        -        -        X        -
 function end_batches                -        -        X        X        -
 function seal_batch                 -        -        -        X        -
 function show_batch                 -        -        X        X        X
+function show_follow_up             -        -        X        -        X
 
 -- functions: claim
 function claim_jobs                 -        -        -        X        -
@@ -76,7 +77,12 @@ function works_queue                -        -        X        X        X
 
 -- functions: operate
 function cancel_job                 -        -        X        X        -
+function count_jobs                 -        -        X        -        X
+function count_running              -        -        X        X        X
+function describe_queues            -        -        X        X        X
 function edit_dead                  -        -        X        -        -
+function find_jobs                  -        -        X        -        X
+function find_queues                -        -        X        -        X
 function hasten_job                 -        -        X        -        -
 function list_dead                  -        -        X        -        X
 function list_jobs                  -        -        X        -        X
@@ -85,10 +91,14 @@ function list_queue_states          -        -        X        X        X
 function list_queues                -        -        X        -        X
 function list_worker_states         -        -        X        X        X
 function list_workers               -        -        X        -        X
+function narrow_jobs                -        -        X        -        X
 function pause_queue                -        -        X        -        -
+function read_jobs                  -        -        X        -        X
+function read_queue_sample          -        -        X        X        X
 function redrive_dead               -        -        X        -        -
 function sample_queue               -        -        X        X        X
 function show_job                   -        -        X        X        X
+function show_job_links             -        -        X        -        X
 function show_progress              -        -        X        X        X
 function show_traceback             -        -        X        X        X
 function state_limits               -        -        X        X        X
