@@ -98,7 +98,7 @@ def _pages() -> list[str]:
 async def _demo() -> AsyncIterator[str]:
     """A demo of its own, which ends with the block; yields a link that logs in."""
     with tempfile.TemporaryDirectory(prefix="livewell-screenshots-") as home:
-        Path(home).chmod(0o755)  # as root, Postgres runs as another user, who must get in
+        Path(home).chmod(0o755)  # noqa: ASYNC240 - once, before anything runs; as root, Postgres runs as another user
         environment = {**os.environ, "LIVEWELL_DATA_DIR": str(Path(home) / "data")}
         options: dict[str, Any] = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
         process = await asyncio.create_subprocess_exec(
