@@ -163,7 +163,6 @@ async def test_a_yes_is_never_lost_to_somebody_who_gives_up(alerts: AlertSession
     assert await violations(queue_dsn, sessions, prepare=prepare, judge=judge) == []
 
 
-
 async def silenced(alerts: AlertSession, dsn: str) -> list[str]:
     """A sender begins while somebody silences the rule, and then counts what was begun."""
 

@@ -32,8 +32,7 @@ Fits = Callable[[datetime], bool]
         ("30 9,16 * * MON", "Mondays at 09:30 and 16:30 Europe/Paris"),
         ("*/5 9-17 * * 1-5", "every 5 minutes from 09:00 to 17:59, Monday to Friday Europe/Paris"),
         ("0 9 1 * MON", "the 1st of the month and also Mondays at 09:00 Europe/Paris"),
-        ("0 9 */2 * MON", "the 1st, 3rd, 5th, 7th, 9th, 11th, 13th, 15th, 17th, 19th, 21st, 23rd, 25th, 27th, 29th "
-         "and 31st of the month if that is Mondays at 09:00 Europe/Paris"),
+        ("0 9 */16 * MON", "the 1st and 17th of the month if that is a Monday at 09:00 Europe/Paris"),
         ("0 9 1-31 * MON", "every day at 09:00 Europe/Paris"),
         ("0 0 L * *", "the last day of the month at 00:00 Europe/Paris"),
         ("5 4 * * SUN#2", "the 2nd Sunday of the month at 04:05 Europe/Paris"),
@@ -151,12 +150,14 @@ def _often(words: str) -> tuple[Fits, int]:
 
 
 def _days(words: str) -> Fits:
-    month = re.search(r",? in ((?:January|February|March|April|May|June|July|August|September|October|Nov|Dec).*)$", words)
+    month = re.search(
+        r",? in ((?:January|February|March|April|May|June|July|August|September|October|Nov|Dec).*)$", words
+    )
     months = {MONTHS.index(name) for name in _expand(month[1], MONTHS)} if month else set(range(1, 13))
     words = words[: month.start()] if month else words
     day: Fits
     if " if that is " in words:
-        one, other = (_either(part) for part in words.replace("one of ", "").split(" if that is "))
+        one, other = (_either(part) for part in words.split(" if that is "))
         day = lambda at: one(at) and other(at)  # noqa: E731 - a condition
     elif " and also " in words:
         one, other = (_either(part) for part in words.split(" and also "))
@@ -181,13 +182,21 @@ def _either(words: str) -> Fits:
     take(r"the last day of the month", lambda _: _is_last)
     take(
         r"the (last|\d)(?:st|nd|rd|th)? ([A-Z][a-z]+day) of the month",
-        lambda found: lambda at: at.weekday() == WEEK.index(found[2])
-        and ((at + timedelta(days=7)).month != at.month if found[1] == "last" else (at.day + 6) // 7 == int(found[1])),
+        lambda found: (
+            lambda at: (
+                at.weekday() == WEEK.index(found[2])
+                and (
+                    (at + timedelta(days=7)).month != at.month
+                    if found[1] == "last"
+                    else (at.day + 6) // 7 == int(found[1])
+                )
+            )
+        ),
     )
     take(r"the (\d[^M]*) of the month", lambda found: _in_month(_numbers(re.sub(r"(?<=\d)[a-z]{2}", "", found[1]))))
     take(r"(\w+day) to (\w+day)", lambda found: _in_week(_expand(found[0], WEEK)))
-    take(r"(\w+day)s", lambda found: _in_week([found[1]]))
-    assert not words.replace("and", "").strip(" ,"), f"not understood: {words}"
+    take(r"\ba (\w+day)|(\w+day)s", lambda found: _in_week([found[1] or found[2]]))
+    assert not re.sub(r"\b(and|or)\b", "", words).strip(" ,"), f"not understood: {words}"
     assert fits
     return lambda at: any(fit(at) for fit in fits)
 

@@ -119,7 +119,7 @@ def _days(read: CronSim) -> str:
         # Where both must fit, "every" leaves the choice to the other; where either may, it takes all.
         days = (by_week or by_month or "") if read.day_and else ""
     elif read.day_and:
-        days = f"{by_month} if that is {'one of ' if len(weekdays) + len(nth) > 1 else ''}{by_week}"
+        days = f"{by_month} if that is {_week(weekdays, nth, each='a {}', last=' or ')}"
     else:
         days = f"{by_month} and also {by_week}"
     if len(read.months) == 12:
@@ -129,15 +129,15 @@ def _days(read: CronSim) -> str:
     return f"{days or 'every day'}{comma} in {_listed(_runs(list(names), names))}"
 
 
-def _week(weekdays: Collection[int], nth: Iterable[tuple[int, int]]) -> str:
+def _week(weekdays: Collection[int], nth: Iterable[tuple[int, int]], each: str = "{}s", last: str = " and ") -> str:
     """Mondays and Fridays; Monday to Friday; the 2nd Sunday of the month."""
     from_monday = sorted((one - 1) % 7 for one in weekdays)
     names = [_WEEKDAYS[(one + 1) % 7] for one in from_monday]
     if len(names) > 2 and from_monday[-1] - from_monday[0] == len(names) - 1:
         parts = [f"{names[0]} to {names[-1]}"]
     else:
-        parts = [f"{name}s" for name in names]
-    return _listed([*parts, *(f"the {_place(n)} {_WEEKDAYS[day]} of the month" for day, n in nth)])
+        parts = [each.format(name) for name in names]
+    return _listed([*parts, *(f"the {_place(n)} {_WEEKDAYS[day]} of the month" for day, n in nth)], last)
 
 
 def _month(days: Collection[int]) -> str:
@@ -185,5 +185,5 @@ def _runs(values: Sequence[int], names: dict[int, str] | None = None) -> list[st
     return found
 
 
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def _listed(parts: Sequence[str], last: str = " and ") -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}{last}{parts[-1]}"

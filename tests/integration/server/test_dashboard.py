@@ -45,18 +45,18 @@ async def test_every_page_is_there_for_an_operator(market: Web, path: str) -> No
 async def test_pages_of_one_thing(market: Web) -> None:
     """A type, a key, a schedule; what is not there is 404."""
     operator = market.as_key("operate", "view")
-    assert "ttl_seconds" in (await operator.get(f"/types/quote")).text
-    assert "is fresh" in (await operator.get(f"/types/quote/AAPL")).text
-    looked = await operator.get(f"/types/quote/look?key=A%2FB")
-    assert (looked.status_code, looked.headers["location"]) == (303, f"/types/quote/A%2FB")
-    assert (await operator.get(f"/types/nothing")).status_code == 404
-    assert (await operator.get(f"/work/jobs/12345")).status_code == 404
-    assert (await operator.get(f"/work/jobs/x")).status_code == 404
+    assert "ttl_seconds" in (await operator.get("/types/quote")).text
+    assert "is fresh" in (await operator.get("/types/quote/AAPL")).text
+    looked = await operator.get("/types/quote/look?key=A%2FB")
+    assert (looked.status_code, looked.headers["location"]) == (303, "/types/quote/A%2FB")
+    assert (await operator.get("/types/nothing")).status_code == 404
+    assert (await operator.get("/work/jobs/12345")).status_code == 404
+    assert (await operator.get("/work/jobs/x")).status_code == 404
 
 
 async def test_strangers_are_led_to_the_login(web: Web) -> None:
     """With the page that they asked for."""
-    answer = await web.client.get(f"/work")
+    answer = await web.client.get("/work")
     assert (answer.status_code, answer.headers["location"]) == (303, "/login?to=%2Fwork")
 
 
@@ -82,14 +82,14 @@ async def test_pausing_a_type_is_done_said_and_written_down(market: Web) -> None
     """By whom, in the audit page too."""
     key = market.key("operate", "view")
     operator = market.bearer(key.text)
-    done = await operator.post(f"/types/quote/pause", **_form())
+    done = await operator.post("/types/quote/pause", **_form())
     assert done.status_code == 303
     shown = await operator.get(done.headers["location"])
     assert "quote is paused." in shown.text
     assert market.rows("SELECT paused_at IS NOT NULL FROM livewell.data_type WHERE name = 'quote'") == [(True,)]
     [(actor, action)] = market.rows("SELECT actor, action FROM livewell.audit")
     assert actor == f"key:{key.id}"
-    assert action in (await operator.get(f"/audit")).text
+    assert action in (await operator.get("/audit")).text
 
 
 async def test_what_strangers_wrote_is_shown_as_text(market: Web) -> None:

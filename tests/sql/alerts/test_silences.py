@@ -139,9 +139,7 @@ def test_a_test_goes_through_its_channel_only_and_is_no_alert(fired: AlertSessio
     assert fired.value("SELECT livewell.test_channel('ops')") == "waiting"
     assert fired.channel(name="other") == 0
     assert fired.begin("other") is None
-    [(attempt, rule, summary)] = fired.rows(
-        "SELECT attempt_id, rule, summary FROM livewell.begin_attempt('ops', 30)"
-    )
+    [(attempt, rule, summary)] = fired.rows("SELECT attempt_id, rule, summary FROM livewell.begin_attempt('ops', 30)")
     assert (rule, "Nothing is wrong" in summary) == ("channel_test", True)
     fired.settle_attempt(attempt, "refused", status=404)
     assert ("ops", "refused", 404) in fired.rows("SELECT name, test_state, test_status FROM livewell.list_channels()")
