@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from livewell.capability import offered
 from livewell.operations.state import failed_parts, stuck
 from livewell.server.dashboard.visit import Loaded, Panel, Visit, loaded
+from livewell.server.findings import Diagnosis
 from livewell.server.state_sampler import Sample, parts
 from livewell.telemetry.system_state import Document
 
@@ -31,7 +33,9 @@ async def panels(visit: Visit) -> list[Panel]:
         rules = [one for one in parts(sample.document, "alerts", "rules") if one["fired"]]
         late = parts(sample.document, "schedules", "late")
         lines = stuck(sample.document)
-        return of_sample(sample, None, rules=rules, late=late, stuck=lines, is_empty=not (rules or late or lines))
+        found = doctor_counts(visit.state.looks.findings.peek())
+        is_empty = not (rules or late or lines or found)
+        return of_sample(sample, None, rules=rules, late=late, stuck=lines, doctor=found, is_empty=is_empty)
 
     async def hour() -> Loaded:
         rows = await visit.database.call(_MINUTES, (MINUTES,))
@@ -74,6 +78,12 @@ def of_sample(sample: Sample, part: str | None, *, is_empty: bool = False, **dat
     """Data of a panel that comes from the state. A part that could not be read is stale, and says why."""
     why = sample.error or (failed_parts(sample.document).get(part) if part else None)
     return Loaded(data, sample.at, why, is_empty=is_empty and why is None)
+
+
+def doctor_counts(diagnosis: Diagnosis | None) -> list[tuple[str, int]]:
+    """How many findings of each level the doctor has, the most severe first."""
+    levels = Counter(one.level for one in diagnosis.findings) if diagnosis is not None else Counter()
+    return sorted(levels.items())
 
 
 def types_of(document: Document) -> list[dict[str, Any]]:

@@ -9,8 +9,7 @@ from urllib.parse import quote
 from livewell.errors import UnknownSchedule
 from livewell.schedule.admin import OUTCOMES, ScheduleAdmin
 from livewell.schedule.cron_words import rule_words
-from livewell.server.answers.json_answer import cursor, place
-from livewell.server.answers.problems import Problem
+from livewell.server.answers.json_answer import cursor
 from livewell.server.dashboard.visit import PAGE_ROWS, Done, Loaded, Panel, Visit, loaded
 
 FAILED_SHOWN = 10
@@ -28,7 +27,7 @@ async def panels(visit: Visit) -> list[Panel]:
         # Work of Livewell itself is of interest when it is late.
         ours = [one for one in found if one["internal"] and not one["late"]]
         shown = sorted((one for one in found if one not in ours), key=_place)
-        page = [one for one in shown if _place(one) > _after(visit)][:PAGE_ROWS]
+        page = [one for one in shown if _place(one) > visit.text_after][:PAGE_ROWS]
         recent = await _admin(visit).recent([one["name"] for one in (*page, *ours) if one["kind"] != "loop"])
         for one in (*page, *ours):
             one["bars"], one["bars_words"] = bars(recent.get(one["name"], ()))
@@ -141,13 +140,6 @@ def _described(one: Record) -> Record:
 def _place(one: Record) -> str:
     """Where it stands in the list: late ones first, then by name."""
     return f"{'0' if one['late'] else '1'}{one['name']}"
-
-
-def _after(visit: Visit) -> str:
-    try:
-        return place(visit.query.get("after"))
-    except ValueError:
-        raise Problem(400, "This is not a cursor of ours.", word="invalid", field="query.after") from None
 
 
 def _back(visit: Visit) -> str:
