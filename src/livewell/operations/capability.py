@@ -22,7 +22,13 @@ CAPABILITY = Capability(
         "livewell.server.routes.warnings:router",
     ),
     views=(
-        View("/doctor", "What is wrong, and what mends it?", "livewell.server.dashboard.pages.alerts:doctor", "Doctor"),
+        View(
+            "/warnings",
+            "What was tolerated, and how often?",
+            "livewell.server.dashboard.pages.warnings:panels",
+            "Warnings",
+        ),
+        View("/doctor", "What is wrong, and what mends it?", "livewell.server.dashboard.pages.doctor:panels", "Doctor"),
         View("/audit", "Who did what?", "livewell.server.dashboard.pages.audit:panels", "Audit"),
     ),
     commands=(

@@ -17,6 +17,7 @@ CAPABILITY = Capability(
     views=(
         View("/schedules", "What ran when?", "livewell.server.dashboard.pages.schedules:panels", "Schedules"),
         View("/schedules/{name}", "When did it run?", "livewell.server.dashboard.pages.schedules:one_schedule"),
+        View("/runs", "What ran, and how did it end?", "livewell.server.dashboard.pages.schedules:all_runs"),
     ),
     acts=(
         Act("/schedules/{name}/run", "livewell.server.dashboard.pages.schedules:run"),

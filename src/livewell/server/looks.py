@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from livewell.db import Database
+from livewell.server.findings import Findings
 from livewell.server.state_sampler import StateSampler
 from livewell.settings import Settings
 
@@ -23,6 +24,7 @@ class Looks:
     def __init__(self, address: str, settings: Settings) -> None:
         self.database = Database(address, settings.model_copy(update=_BOUNDS))
         self.sampler = StateSampler(self.database)
+        self.findings = Findings(address, settings)
         self._lock = asyncio.Lock()
         self._opened = False
 
@@ -35,4 +37,5 @@ class Looks:
 
     async def close(self) -> None:
         """Disconnect."""
+        await self.findings.close()
         await self.database.close()

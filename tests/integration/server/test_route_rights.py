@@ -100,6 +100,13 @@ ROUTES = {
     "POST /v1/singletons/{name}/take": operate(others={"name": "due"}),
     "GET /v1/audit": operate(),
     "GET /v1/alerts": operate(),
+    "GET /v1/alerts/firings": operate(),
+    "GET /v1/alerts/silences": operate(),
+    "POST /v1/alerts/silences": operate(body={"rule": "sky", "seconds": 60}),
+    "DELETE /v1/alerts/silences": operate(),
+    "GET /v1/alerts/channels": operate(),
+    "POST /v1/alerts/channels/{name}/test": operate(),
+    "POST /v1/alerts/channels/{name}/enable": operate(),
     "GET /v1/alerts/{id}": operate(),
     "GET /v1/warnings": operate(),
 }

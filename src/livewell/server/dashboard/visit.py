@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from livewell.db import Database
-from livewell.server.answers.json_answer import number_after
+from livewell.server.answers.json_answer import number_after, place
 from livewell.server.answers.problems import Problem, not_found
 from livewell.server.auth.caller import Caller
 from livewell.server.process import ServerProcess
@@ -101,10 +101,22 @@ class Visit:
     @property
     def after(self) -> int:
         """Where a list by id goes on."""
+        return self.number_asked("after")
+
+    @property
+    def text_after(self) -> str:
+        """Where a list by a text goes on."""
         try:
-            return number_after(self.query.get("after"))
+            return place(self.query.get("after"))
         except ValueError:
-            raise Problem(400, "This is not a cursor of ours.", word="invalid", field="query.after") from None
+            raise _not_ours("after") from None
+
+    def number_asked(self, name: str) -> int:
+        """The same for a list whose cursor has a name of its own: a page may have two."""
+        try:
+            return number_after(self.query.get(name))
+        except ValueError:
+            raise _not_ours(name) from None
 
     def asked(self, name: str, *, among: Sequence[str] = ()) -> str | None:
         """A filter of the address; None if it is not set, or not among the words that are allowed."""
@@ -117,3 +129,7 @@ class Visit:
         if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**63):
             raise not_found()
         return int(text)
+
+
+def _not_ours(name: str) -> Problem:
+    return Problem(400, "This is not a cursor of ours.", word="invalid", field=f"query.{name}")

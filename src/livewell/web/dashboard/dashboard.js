@@ -3,11 +3,13 @@
  * @module dashboard
  */
 
+import { offerCopies } from "./copy.js";
 import { Live } from "./live.js";
 import { plotAll } from "./plot.js";
 import { zone, zoneName } from "./times.js";
 
 zone(document);
 plotAll(document);
+offerCopies();
 document.getElementById("zone").textContent = `Times are in your zone, ${zoneName()}; hover for UTC.`;
 new Live(document.getElementById("live"));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from livewell.capability import offered
 from livewell.errors import LivewellError
 from livewell.operations.state import failed_parts
 from livewell.server.dashboard.visit import Loaded, Panel, Visit, loaded
+from livewell.server.findings import Diagnosis
 from livewell.server.state_sampler import Sample, parts
 from livewell.telemetry.system_state import Document
 
@@ -32,7 +34,9 @@ async def panels(visit: Visit) -> list[Panel]:
         rules = [one for one in parts(sample.document, "alerts", "rules") if one["fired"]]
         late = parts(sample.document, "schedules", "late")
         lines = stuck_lines(sample.document)
-        return of_sample(sample, None, rules=rules, late=late, stuck=lines, is_empty=not (rules or late or lines))
+        found = doctor_counts(visit.state.looks.findings.peek())
+        is_empty = not (rules or late or lines or found)
+        return of_sample(sample, None, rules=rules, late=late, stuck=lines, doctor=found, is_empty=is_empty)
 
     async def hour() -> Loaded:
         rows = await visit.database.call(_MINUTES, (MINUTES,))
@@ -83,6 +87,12 @@ def stuck_lines(document: Document) -> list[str]:
     """What stands still, in few words each. Alerts that fire have lines of their own."""
     said = [line for one, lines in offered("stuck") if one.name != "alerts" for line in lines(document)]
     return said + [f"the part {name} could not be read: {error}" for name, error in failed_parts(document).items()]
+
+
+def doctor_counts(diagnosis: Diagnosis | None) -> list[tuple[str, int]]:
+    """How many findings of each level the doctor has, the most severe first."""
+    levels = Counter(one.level for one in diagnosis.findings) if diagnosis is not None else Counter()
+    return sorted(levels.items())
 
 
 def types_of(document: Document) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 -- Ask for a run beside the slots, now.
 --
--- Called by: CLI `schedules run`, POST /v1/schedules/{name}/run. A run that was asked for already
---            is not asked for twice.
+-- Called by: test_channel; CLI `schedules run`, POST /v1/schedules/{name}/run, the dashboard. A run
+--            that was asked for already is not asked for twice.
 -- Answer:    asked; nobody: it is asked for, and waits for a process that has its handler; unknown
 CREATE OR REPLACE FUNCTION livewell.ask_run(p_name text)
 RETURNS text
