@@ -111,7 +111,7 @@ BEGIN
             -- read
             ('is_stale',              '',  'x', 'x', 'x', 'x'),
             ('judge_keys',            '',  'x', '',  '',  ''),
-            ('read_key',              'x', 'x', '',  '',  ''),
+            ('read_key',              'x', 'x', '',  'x', ''),
             ('read_throttle',         '',  'x', '',  '',  ''),
             ('read_through',          'x', 'x', '',  '',  ''),
             ('stale_at',              '',  'x', 'x', 'x', 'x'),
@@ -167,12 +167,18 @@ BEGIN
             ('read_values',           '',  'x', 'x', 'x', 'x'),
             ('verdict_turns_at',      '',  'x', 'x', 'x', 'x'),
             -- operate
+            ('count_failing',         '',  '',  '',  'x', 'x'),
+            ('list_type_keys',        '',  '',  '',  'x', 'x'),
+            ('list_refresh_hours',    '',  '',  '',  'x', 'x'),
+            ('list_watched_keys',     '',  '',  '',  'x', 'x'),
             ('plan_groups',           '',  'x', '',  'x', 'x'),
             ('plan_state',            '',  'x', '',  'x', 'x'),
             ('plan_types',            '',  'x', '',  'x', 'x'),
             ('plan_upstreams',        '',  'x', '',  'x', 'x'),
             ('prune_refresh',         '',  'x', '',  '',  ''),
+            ('refresh_key',           '',  '',  '',  'x', ''),
             ('sample_watched',        '',  'x', '',  'x', 'x'),
+            ('show_key',              '',  '',  '',  'x', 'x'),
             ('state_refresh',         '',  'x', '',  'x', 'x'),
             ('why_key',               '',  'x', '',  'x', 'x'),
             ('why_refresh',           '',  'x', '',  'x', 'x')
