@@ -107,7 +107,9 @@ async def test_the_day_of_a_type_is_drawn_from_its_counts(market: Web) -> None:
 
 async def test_a_parked_type_says_why_and_is_resumed(market: Web) -> None:
     """By the page, and in the audit."""
-    market.rows("UPDATE livewell.data_type SET parked_reason = 'entitlement_type: not in your plan' WHERE name = 'quote'")
+    market.rows(
+        "UPDATE livewell.data_type SET parked_reason = 'entitlement_type: not in your plan' WHERE name = 'quote'"
+    )
     operator = market.as_key("operate", "view")
     assert "not in your plan" in (await operator.get("/types/quote")).text
     assert "Resume the parked type" in (await operator.get("/types/quote")).text
