@@ -73,6 +73,10 @@ class KeyAdmin:
         rows = await self._database.call_dicts("SELECT * FROM livewell.show_key(%s, %s)", (name, key))
         return rows[0] if rows else None
 
+    async def answers(self, name: str, key: str) -> list[Record]:
+        """The last sixteen answers for a key, the newest first."""
+        return await self._database.call_dicts("SELECT * FROM livewell.list_answers(%s, %s)", (name, key))
+
     async def value(self, name: str, key: str, *, rows_max: int) -> str | None:
         """The stored value as JSON text, every digit as it is stored; of many rows the last ones."""
         query = "SELECT v.value::text FROM livewell.read_values(%s, ARRAY[%s], %s) AS v"

@@ -37,6 +37,7 @@ BEGIN
             ('exchange_session',                      'r',     'r',     'r',     'r'),
             ('ledger',                                'rawd',  'r',     'raw',   'r'),
             ('refresh_count',                         'rawd',  '',      'r',     'r'),
+            ('refresh_event',                         'rawd',  '',      'r',     'r'),
             ('viewer',                                'rawd',  '',      '',      ''),
             ('viewer_session',                        'rwd',   'r',     '',      ''),
             ('viewer_session (user_id, seen_at)',     '',      '',      'r',     'r'),
@@ -154,6 +155,7 @@ BEGIN
             ('change_questions',      '',  'x', '',  '',  ''),
             ('count_refreshes',       '',  'x', '',  '',  ''),
             ('judge_refresh',         '',  'x', '',  '',  ''),
+            ('keep_answers',          '',  'x', '',  '',  ''),
             ('move_ledger',           '',  'x', '',  '',  ''),
             ('own_results',           '',  'x', '',  '',  ''),
             ('refresh_reasons',       '',  'x', '',  'x', 'x'),
@@ -169,6 +171,7 @@ BEGIN
             -- operate
             ('count_failing',         '',  '',  '',  'x', 'x'),
             ('list_type_keys',        '',  '',  '',  'x', 'x'),
+            ('list_answers',          '',  '',  '',  'x', 'x'),
             ('list_refresh_hours',    '',  '',  '',  'x', 'x'),
             ('list_watched_keys',     '',  '',  '',  'x', 'x'),
             ('plan_groups',           '',  'x', '',  'x', 'x'),

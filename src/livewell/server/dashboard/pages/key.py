@@ -21,6 +21,15 @@ from livewell.server.dashboard.visit import Done, Elsewhere, Loaded, Panel, Visi
 ROWS_MAX = 50
 _NUMBERS = ("numeric", "bigint", "integer", "double")
 
+_NO_ANSWER = "No answer has come for this key since its history is kept."
+_OUTCOMES = {
+    "stored": ("fresh", "new content, stored"),
+    "corrected": ("fresh", "other content of the same source time, stored"),
+    "unchanged": ("fresh", "the same content, confirmed"),
+    "missing": ("none", "the source says that there is no such key"),
+    "older": ("warn", "older than what is stored: not stored"),
+}
+
 # reason → where the next step is done, and its words
 _STEPS = {
     "parked_type": ("/types/{type}", "Resume the type, once the plan includes it"),
@@ -93,12 +102,18 @@ async def panels(visit: Visit) -> list[Panel] | Elsewhere:
         steps = time_steps(found, known, record) if known else []
         return loaded(steps=steps, known=known, why=found, type=record, name=name, key=key, is_empty=known is None)
 
+    async def history() -> Loaded:
+        found = await admin.answers(name, key)
+        return loaded(answers=[{**one, **outcome_words(one["outcome"])} for one in found], is_empty=not found)
+
+    is_one = record["rows_kind"] == "one"
     never = "Nobody ever asked for this key, so nothing is known of it. Refresh now asks for it."
-    return [
-        Panel("why", f"{name} {shown(key)}", "key_why.html", why),
-        Panel("times", "How old it is, and how that is known", "key_times.html", times, never, wide=False),
-        Panel("value", "The stored value", "key_value.html", value, "No value is stored.", wide=False),
-    ]
+    why_panel = Panel("why", f"{name} {shown(key)}", "key_why.html", why)
+    times_panel = Panel("times", "How old it is, and how that is known", "key_times.html", times, never, wide=False)
+    value_panel = Panel("value", "The stored value", "key_value.html", value, "No value is stored.", wide=not is_one)
+    history_panel = Panel("history", "The last answers", "key_history.html", history, _NO_ANSWER, wide=False)
+    last = [value_panel, history_panel] if is_one else [history_panel, value_panel]
+    return [why_panel, times_panel, *last]
 
 
 async def refresh(visit: Visit) -> Done:
@@ -129,6 +144,12 @@ async def clear_ttl(visit: Visit) -> Done:
     visit.state.nudger.nudge(DUE)
     said = "has the TTL of its type again" if had else "had no TTL of its own: nothing was changed"
     return Done(f"{name} {shown(key)} {said}.", key_address(name, key))
+
+
+def outcome_words(outcome: str) -> dict[str, str]:
+    """The tone of an answer, and what became of it in words."""
+    tone, words_of = _OUTCOMES.get(outcome, ("bad", reason_words(outcome)))
+    return {"tone": tone, "words": words_of}
 
 
 def next_step(found: WhyKey) -> tuple[str, str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -35,10 +35,11 @@ async def panels(visit: Visit) -> list[Panel]:
     async def hold() -> Loaded:
         budgets = await read_budgets(visit.database)
         sample = await visit.state.plans.look()
-        names = [one["upstream"] for one in budgets]
         planned = planned_upstreams(sample.plan)
-        found = [{**one, "plan": planned.get(one["upstream"])} for one in budgets]
-        return Loaded({"upstreams": found, "making": sample.plan is None}, stale=sample.error, is_empty=not names)
+        state = await visit.state.looks.sampler.look()
+        stopped = stopped_credentials(parts(state.document, "limits", "limiters"))
+        found = [{**one, "plan": planned.get(one["upstream"]), **stopped(one["upstream"])} for one in budgets]
+        return Loaded({"upstreams": found}, stale=sample.error, is_empty=not found)
 
     async def limiters() -> Loaded:
         sample = await visit.state.looks.sampler.look()
@@ -170,6 +171,17 @@ def planned_upstreams(plan: Plan | None) -> dict[str, dict[str, Any]]:
         one["upstream"]: {**one, "at": plan.at, "cut": plan.cut, "not_fresh_words": found[one["upstream"]]}
         for one in documents
     }
+
+
+def stopped_credentials(limiters: Sequence[Mapping[str, Any]]) -> Callable[[str], dict[str, int]]:
+    """How many credentials an upstream has, and with how many of them calls are stopped."""
+
+    def count(upstream: str) -> dict[str, int]:
+        ours = [one for one in limiters if one["name"] == upstream and one["active"]]
+        stopped = [one for one in ours if one["breaker"] != "closed" or one["quiet_until"]]
+        return {"credentials": len(ours), "stopped": len(stopped)}
+
+    return count
 
 
 async def _windows(database: Database, limiters: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
