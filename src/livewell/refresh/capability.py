@@ -6,6 +6,8 @@ from livewell.capability import Act, Capability, Chore, CommandEntry, View
 from livewell.refresh.nudges import DUE
 from livewell.refresh.queues import ALL_QUEUES
 
+_PAGES = "livewell.server.dashboard.pages"
+
 CAPABILITY = Capability(
     name="refresh",
     migrations=Path(__file__).parent / "sql",
@@ -25,23 +27,22 @@ CAPABILITY = Capability(
         "livewell.server.routes.plan:router",
     ),
     views=(
-        View("/types", "What is stale, and why?", "livewell.server.dashboard.pages.types:types", "Types"),
-        View("/types/{name}", "How fresh is this type?", "livewell.server.dashboard.pages.types:one_type"),
-        View("/types/{name}/look", "Which key?", "livewell.server.dashboard.pages.types:look"),
-        View(
-            "/types/{name}/{key:path}", "Why is this value as it is?", "livewell.server.dashboard.pages.types:one_key"
-        ),
-        View("/limits", "Will the limits hold?", "livewell.server.dashboard.pages.limits:panels", "Limits"),
+        View("/types", "What is stale, and why?", f"{_PAGES}.types:panels", "Types"),
+        View("/types/{name}", "How fresh is this type?", f"{_PAGES}.type:panels"),
+        View("/types/{name}/{key:path}", "Why is this value as it is?", f"{_PAGES}.key:panels"),
+        View("/limits", "Will the limits hold?", f"{_PAGES}.limits:panels", "Limits"),
+        View("/upstreams/{name}/close", "Close this breaker?", f"{_PAGES}.limits:confirm_close"),
     ),
     acts=(
-        Act("/types/{name}/pause", "livewell.server.dashboard.pages.types:pause"),
-        Act("/types/{name}/resume", "livewell.server.dashboard.pages.types:resume"),
-        Act("/types/{name}/{key:path}/refresh", "livewell.server.dashboard.pages.types:refresh"),
-        Act("/types/{name}/{key:path}/ttl", "livewell.server.dashboard.pages.types:set_ttl"),
-        Act("/upstreams/{name}/pause", "livewell.server.dashboard.pages.limits:pause"),
-        Act("/upstreams/{name}/resume", "livewell.server.dashboard.pages.limits:resume"),
-        Act("/upstreams/{name}/close", "livewell.server.dashboard.pages.limits:close"),
-        Act("/upstreams/{name}/probe", "livewell.server.dashboard.pages.limits:probe"),
+        Act("/types/{name}/pause", f"{_PAGES}.type:pause"),
+        Act("/types/{name}/resume", f"{_PAGES}.type:resume"),
+        Act("/types/{name}/{key:path}/refresh", f"{_PAGES}.key:refresh"),
+        Act("/types/{name}/{key:path}/ttl", f"{_PAGES}.key:set_ttl"),
+        Act("/types/{name}/{key:path}/ttl/clear", f"{_PAGES}.key:clear_ttl"),
+        Act("/upstreams/{name}/pause", f"{_PAGES}.limits:pause"),
+        Act("/upstreams/{name}/resume", f"{_PAGES}.limits:resume"),
+        Act("/upstreams/{name}/close", f"{_PAGES}.limits:close"),
+        Act("/upstreams/{name}/probe", f"{_PAGES}.limits:probe"),
     ),
     commands=(
         CommandEntry("types", "livewell.cli.commands.types:types", "Fresh data", 10),

@@ -23,6 +23,7 @@ from livewell.server.bounds.waiting_reads import WaitingReads
 from livewell.server.connection.refusals import Refusals
 from livewell.server.late_schedules import Lateness
 from livewell.server.looks import Looks
+from livewell.server.plan_sampler import PlanSampler
 from livewell.server.pools import Addresses, Pools
 from livewell.server.streams.stream import Streams
 from livewell.settings import Settings
@@ -49,6 +50,7 @@ class ServerProcess:
         self.progress = JobProgress(self.pools.operate)
         self.lateness = Lateness(self.pools.hub)
         self.looks = Looks(where.operate, settings)
+        self.plans = PlanSampler(self.pools.operate)
         self._nudger: Nudger | None = None
         self._reads: Reads | None = None
         self._sessions: StreamedSessions | None = None
@@ -76,6 +78,7 @@ class ServerProcess:
             await self._reads.close()
         if self._nudger is not None:
             await self._nudger.close()
+        await self.plans.close()
         await self.looks.close()
         await self.pools.close()
 

@@ -45,9 +45,9 @@ async def test_every_page_is_there_for_an_operator(market: Web, path: str) -> No
 async def test_pages_of_one_thing(market: Web) -> None:
     """A type, a key, a schedule; what is not there is 404."""
     operator = market.as_key("operate", "view")
-    assert "ttl_seconds" in (await operator.get("/types/quote")).text
+    assert "The type quote" in (await operator.get("/types/quote")).text
     assert "is fresh" in (await operator.get("/types/quote/AAPL")).text
-    looked = await operator.get("/types/quote/look?key=A%2FB")
+    looked = await operator.get("/types/quote?key=A%2FB")
     assert (looked.status_code, looked.headers["location"]) == (303, "/types/quote/A%2FB")
     assert (await operator.get("/types/nothing")).status_code == 404
     assert (await operator.get("/work/jobs/12345")).status_code == 404
@@ -85,7 +85,7 @@ async def test_pausing_a_type_is_done_said_and_written_down(market: Web) -> None
     done = await operator.post("/types/quote/pause", **_form())
     assert done.status_code == 303
     shown = await operator.get(done.headers["location"])
-    assert "quote is paused." in shown.text
+    assert "quote is paused: nothing of it is fetched" in shown.text
     assert market.rows("SELECT paused_at IS NOT NULL FROM livewell.data_type WHERE name = 'quote'") == [(True,)]
     [(actor, action)] = market.rows("SELECT actor, action FROM livewell.audit")
     assert actor == f"key:{key.id}"

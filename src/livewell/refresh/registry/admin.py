@@ -47,6 +47,8 @@ _UPSTREAMS = (
     "livewell.upstream u ORDER BY u.name LIMIT 1000"
 )
 
+_SET_TTL = acts.audited("livewell.set_ttl(%s, %s, %s)")
+_CLEAR_TTL = acts.audited("livewell.clear_ttl(%s, %s)")
 _PAUSE_TYPE = acts.audited("livewell.pause_type(%s, %s)")
 _PAUSE_UPSTREAM = acts.audited("livewell.pause_upstream(%s, %s)")
 
@@ -124,13 +126,20 @@ class TypeAdmin:
     async def set_ttl(self, name: str, key: str, ttl: Duration) -> float:
         """Let one key stay fresh for so long, from now on; answers the seconds."""
         span = _span(ttl)
-        await self._database.call("SELECT livewell.set_ttl(%s, %s, %s)", (name, key, timedelta(seconds=span)))
+        act = acts.line("types.ttl.set", f"{name} {key}", ttl_seconds=span, before=await self._own_ttl(name, key))
+        await self._database.call(_SET_TTL, (name, key, timedelta(seconds=span), *act))
         return span
 
     async def clear_ttl(self, name: str, key: str) -> bool:
         """Let the time to live of the type hold again; whether the key had its own."""
-        [(had,)] = await self._database.call("SELECT livewell.clear_ttl(%s, %s)", (name, key))
-        return bool(had)
+        act = acts.line("types.ttl.clear", f"{name} {key}", before=await self._own_ttl(name, key))
+        return bool((await self._database.call(_CLEAR_TTL, (name, key, *act)))[0][0])
+
+    async def _own_ttl(self, name: str, key: str) -> float | None:
+        """The time to live that a key has of its own, in seconds; for the audit."""
+        found = await self.ttl(name, key)
+        own: float | None = found["ttl_seconds"] if found["own"] else None
+        return own
 
     async def ttls(
         self, name: str | None = None, *, after: tuple[str, str] = ("", ""), limit: int = 100

@@ -145,10 +145,19 @@ def pretty(text: str | None) -> str:
     if text is None:
         return ""
     try:
-        made = json.dumps(json.loads(text, parse_float=_marked, parse_int=_marked), indent=2, ensure_ascii=False)
+        return shown(write_exact(read_exact(text), indent=2))
     except (ValueError, RecursionError):
         return shown(text)
-    return shown(_MARKED.sub(r"\1", made))
+
+
+def read_exact(text: str) -> Any:
+    """JSON whose numbers are kept as they were written; only for write_exact()."""
+    return json.loads(text, parse_float=_marked, parse_int=_marked)
+
+
+def write_exact(value: Any, *, indent: int | None = None) -> str:
+    """JSON of a value, or of a part of one, that read_exact() has read."""
+    return _MARKED.sub(r"\1", json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def _marked(digits: str) -> str:

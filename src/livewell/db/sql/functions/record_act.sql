@@ -1,6 +1,6 @@
 -- Write down what an operator did, in the transaction that does it.
 --
--- Called by: probe_breaker; functions and statements that mend (resume_upstream, close_breaker,
+-- Called by: probe_breaker, refresh_key; functions and statements that mend (resume_upstream, close_breaker,
 --            take_singleton …), with what became of it.
 -- Why SECURITY DEFINER: whoever may act writes a line and can neither change nor delete one; and no
 -- text is written that was not redacted and bounded.
