@@ -17,6 +17,7 @@ pages.py           HTML pages and static files
 depends.py         what routes ask for: the process, a caller with a scope
 looks.py           what people who look at the dashboard use of the database
 state_sampler.py   the state of the system, read once for everybody who looks
+plan_sampler.py    the plan, made now and then for everybody who looks
 late_schedules.py  which schedules are late, asked once a second at most
 capability.py      what the server offers to the rest of the house
 doctor.py          a check of the doctor: what the gate refuses
