@@ -11,7 +11,11 @@ from livewell.errors import AlertNotFound, InvalidOption
 Record = dict[str, Any]
 STATES = ("armed", "fired", "cooling", "all")
 
-_ENABLE = acts.audited("livewell.enable_channel(%s)")
+_ENABLED = """
+SELECT jsonb_build_object('disabled', c.disabled_at IS NOT NULL, 'quiet_until', c.quiet_until)
+FROM livewell.alert_channel c WHERE c.name = %s FOR NO KEY UPDATE
+"""
+_ENABLE = acts.audited("livewell.enable_channel(%s)", before=_ENABLED)
 
 
 class AlertAdmin:
@@ -56,7 +60,8 @@ class AlertAdmin:
 
     async def enable(self, channel: str) -> None:
         """Let a channel send again whose receiver was gone, or wanted silence."""
-        if not (await self._database.call(_ENABLE, (channel, *acts.line("alerts.enable", channel))))[0][0]:
+        act = acts.line("alerts.enable", channel, after={"disabled": False, "quiet_until": None})
+        if not (await self._database.call(_ENABLE, (channel, channel, *act)))[0][0]:
             names = [row["name"] for row in await self.channels()]
             raise AlertNotFound(f"channel {channel!r} is not known; there are: {', '.join(names) or 'none'}")
 

@@ -23,7 +23,7 @@ CAPABILITY = Capability(
     ),
     views=(
         View("/doctor", "What is wrong, and what mends it?", "livewell.server.dashboard.pages.alerts:doctor", "Doctor"),
-        View("/audit", "Who did what?", "livewell.server.dashboard.pages.audit:panels", "Audit"),
+        View("/audit", "Who did what?", "livewell.server.dashboard.pages.audit:panels", "Audit", "operate"),
     ),
     commands=(
         CommandEntry("state", "livewell.cli.commands.state:state", "Look and mend", 30),

@@ -18,7 +18,11 @@ from livewell.queue.why import Why
 Record = dict[str, Any]
 
 _JOB = "SELECT s.*, livewell.show_traceback(s.id) AS traceback FROM livewell.show_job(%s) s"
-_PAUSE = acts.audited("livewell.pause_queue(%s, %s)")
+_PAUSED = (
+    "SELECT jsonb_build_object('paused', q.paused_at IS NOT NULL) FROM livewell.queue q "
+    "WHERE q.name = %s FOR NO KEY UPDATE"
+)
+_PAUSE = acts.audited("livewell.pause_queue(%s, %s)", before=_PAUSED)
 
 
 class QueueAdmin:
@@ -47,8 +51,8 @@ class QueueAdmin:
 
     async def pause(self, queue: str, *, paused: bool = True) -> None:
         """Stop (or start) claiming from a queue."""
-        act = acts.line("queues.pause" if paused else "queues.resume", queue)
-        if not (await self._database.call(_PAUSE, (queue, paused, *act)))[0][0]:
+        act = acts.line("queues.pause" if paused else "queues.resume", queue, after={"paused": paused})
+        if not (await self._database.call(_PAUSE, (queue, queue, paused, *act)))[0][0]:
             names = [row["name"] for row in await self.queues()]
             raise UnknownQueue(f"queue {queue!r} is not declared; there are: {', '.join(names) or 'none'}")
         if not paused:

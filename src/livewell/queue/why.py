@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 
@@ -22,6 +22,10 @@ class Why:
     since: datetime | None
     wait_seconds: float | None
 
+    def without_errors(self) -> Why:
+        """The same, without what a failure said: for people who may see no errors."""
+        return replace(self, name=None) if self.reason in _SAYING_WHY else self
+
     @property
     def words(self) -> str:
         """One sentence for the person who asked."""
@@ -36,6 +40,8 @@ class Why:
             why=f" ({self.name})" if self.name else "",
         )
 
+
+_SAYING_WHY = ("cancelled", "dead", "delayed")  # name is the text of a failure
 
 _WORDS = {
     "running": "it is running, on worker {name}, since {since}",

@@ -45,18 +45,18 @@ async def test_every_page_is_there_for_an_operator(market: Web, path: str) -> No
 async def test_pages_of_one_thing(market: Web) -> None:
     """A type, a key, a schedule; what is not there is 404."""
     operator = market.as_key("operate", "view")
-    assert "ttl_seconds" in (await operator.get(f"/types/quote")).text
-    assert "is fresh" in (await operator.get(f"/types/quote/AAPL")).text
-    looked = await operator.get(f"/types/quote/look?key=A%2FB")
-    assert (looked.status_code, looked.headers["location"]) == (303, f"/types/quote/A%2FB")
-    assert (await operator.get(f"/types/nothing")).status_code == 404
-    assert (await operator.get(f"/work/jobs/12345")).status_code == 404
-    assert (await operator.get(f"/work/jobs/x")).status_code == 404
+    assert "ttl_seconds" in (await operator.get("/types/quote")).text
+    assert "is fresh" in (await operator.get("/types/quote/AAPL")).text
+    looked = await operator.get("/types/quote/look?key=A%2FB")
+    assert (looked.status_code, looked.headers["location"]) == (303, "/types/quote/A%2FB")
+    assert (await operator.get("/types/nothing")).status_code == 404
+    assert (await operator.get("/work/jobs/12345")).status_code == 404
+    assert (await operator.get("/work/jobs/x")).status_code == 404
 
 
 async def test_strangers_are_led_to_the_login(web: Web) -> None:
     """With the page that they asked for."""
-    answer = await web.client.get(f"/work")
+    answer = await web.client.get("/work")
     assert (answer.status_code, answer.headers["location"]) == (303, "/login?to=%2Fwork")
 
 
@@ -69,27 +69,31 @@ async def test_who_may_only_view_sees_no_page(web: Web, path: str) -> None:
 @pytest.mark.parametrize("path", ACTS)
 async def test_nobody_acts_without_the_scope_or_the_form(market: Web, path: str) -> None:
     """403 without operate, with a wrong token, and without one; and nothing is written down as done."""
+    before = market.rows("SELECT count(*) FROM livewell.audit")
     assert (await market.as_key("view", "subscribe").post(_filled(path), **_form())).status_code == 403
     operator = market.as_key("operate", "view")
     for fields in ({"other": "1"}, {"token": "wrong"}):
         answer = await operator.post(_filled(path), data=fields, headers={"Cookie": f"{form.TOKEN_COOKIE}={SECRET}"})
         assert answer.status_code == 403
     assert (await market.client.post(_filled(path), **_form())).status_code == 303
-    assert market.rows("SELECT count(*) FROM livewell.audit") == [(0,)]
+    assert market.rows("SELECT count(*) FROM livewell.audit") == before
 
 
 async def test_pausing_a_type_is_done_said_and_written_down(market: Web) -> None:
     """By whom, in the audit page too."""
     key = market.key("operate", "view")
     operator = market.bearer(key.text)
-    done = await operator.post(f"/types/quote/pause", **_form())
+    done = await operator.post("/types/quote/pause", **_form())
     assert done.status_code == 303
     shown = await operator.get(done.headers["location"])
     assert "quote is paused." in shown.text
     assert market.rows("SELECT paused_at IS NOT NULL FROM livewell.data_type WHERE name = 'quote'") == [(True,)]
-    [(actor, action)] = market.rows("SELECT actor, action FROM livewell.audit")
-    assert actor == f"key:{key.id}"
-    assert action in (await operator.get(f"/audit")).text
+    [(actor, origin, action, before, after)] = market.rows(
+        "SELECT actor, origin, action, before, after FROM livewell.audit WHERE action = 'types.pause'"
+    )
+    assert (actor, origin) == (f"key:{key.id}", "page 127.0.0.1")
+    assert (before, after) == ({"paused": False}, {"paused": True})
+    assert action in (await operator.get("/audit")).text
 
 
 async def test_what_strangers_wrote_is_shown_as_text(market: Web) -> None:

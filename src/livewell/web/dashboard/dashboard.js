@@ -10,4 +10,5 @@ import { zone, zoneName } from "./times.js";
 zone(document);
 plotAll(document);
 document.getElementById("zone").textContent = `Times are in your zone, ${zoneName()}; hover for UTC.`;
-new Live(document.getElementById("live"));
+const live = document.getElementById("live");
+if (live) new Live(live);

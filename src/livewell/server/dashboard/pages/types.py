@@ -72,7 +72,14 @@ async def one_key(visit: Visit) -> list[Panel]:
     async def load() -> Loaded:
         found = await why_key(visit.database, name, key)
         ttl = await TypeAdmin(visit.database).ttl(name, key)
-        return loaded(why=found, words=found.operator_words, facts=asdict(found), ttl=ttl, name=name, key=key)
+        return loaded(
+            why=found,
+            words=found.operator_words if visit.may_operate else found.words,
+            facts=asdict(found),
+            ttl=ttl,
+            name=name,
+            key=key,
+        )
 
     await TypeAdmin(visit.database).type(name)
     return [Panel("key", f"{name} {key}", "key.html", load)]
