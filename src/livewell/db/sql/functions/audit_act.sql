@@ -52,7 +52,8 @@ BEGIN
         v_now, left(livewell.redact(p_actor), 200), session_user, left(p_action, 100),
         left(livewell.redact(p_subject), 200), v_texts[1]::pg_catalog.jsonb,
         left(livewell.redact(coalesce(p_answer, '')), 200), left(livewell.redact(v_origin), 50),
-        v_texts[2]::pg_catalog.jsonb, v_texts[3]::pg_catalog.jsonb, greatest(p_n, 0)
+        v_texts[2]::pg_catalog.jsonb, v_texts[3]::pg_catalog.jsonb,
+        CASE WHEN p_n IS NOT NULL THEN greatest(p_n, 0) END
     );
 END
 $$;

@@ -8,7 +8,6 @@ from livewell.server.answers.json_answer import cursor, place
 from livewell.server.answers.problems import Problem
 from livewell.server.auth.access import Access, read_keys, read_logins
 from livewell.server.auth.login_links import log_out as end
-from livewell.server.auth.web_tokens import SCOPES
 from livewell.server.dashboard.visit import PAGE_ROWS, Done, Loaded, Panel, Visit, loaded
 
 _NO_LOGIN = "Only a login by link can end itself; revoke a key on the page /access, or with: livewell keys revoke"
@@ -16,7 +15,6 @@ _LOGINS_SHOWN = 200
 MEANINGS = {
     "view": "read values and types",
     "subscribe": "keep values fresh and follow them",
-    "export": "reserved",
     "observe": "look at the dashboard, without payloads and errors",
     "operate": "see everything, pause, cancel, retry, refresh",
     "admin": "make and revoke keys, end logins",
@@ -40,8 +38,8 @@ async def panels(visit: Visit) -> list[Panel]:
         return loaded(logins=found, most=_LOGINS_SHOWN, is_empty=not found)
 
     async def form() -> Loaded:
-        has_not = () if visit.may_operate else ("operate",)  # mint_key gives no scope that the caller lacks
-        return loaded(scopes=[(scope, MEANINGS[scope]) for scope in SCOPES if scope not in has_not])
+        # mint_key gives no scope that the caller lacks.
+        return loaded(scopes=[one for one in MEANINGS.items() if one[0] != "operate" or visit.may_operate])
 
     shown = [
         Panel("keys", "API keys", "access_keys.html", keys, "There are no keys yet: livewell keys create NAME"),
