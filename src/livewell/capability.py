@@ -98,12 +98,14 @@ class View:
     title   the question that the page answers
     panels  async (Visit) → panels, see server/dashboard/visit.py
     nav     its word in the navigation; empty if the page is reached from another one
+    scope   observe: for everybody who may look at the dashboard; operate: for operators alone
     """
 
     path: str
     title: str
     panels: Reference
     nav: str = ""
+    scope: str = "observe"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class Act:
     """What a form of the dashboard does: a POST to this path.
 
     act: async (Visit) → Done, see server/dashboard/visit.py. The frame checks the scope and the
-    token of the form first.
+    token of the form first. An empty scope: whoever is known may do it.
     """
 
     path: str

@@ -96,7 +96,7 @@ def test_nonsense_is_wrong_usage_in_every_command(applied: Run) -> None:
     [
         (("get", "quote", "AAPL", "--wait", "soon"), '"30s"'),
         (("get", "quote", "AAPL", "--wait", "1h"), "300 s"),
-        (("keys", "create", "me", "--scope", "foo"), "view, subscribe, export, operate, admin"),
+        (("keys", "create", "me", "--scope", "foo"), "view, subscribe, export, observe, operate, admin"),
         (("types", "ttl", "set", "quote", "AAPL", "401d"), "400 days"),
         (("types", "universe", "add", "quote", "lower case"), "lower case"),
     ],

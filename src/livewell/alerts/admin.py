@@ -20,7 +20,11 @@ SILENCE_SECONDS_MAX = 7 * 86400.0
 _SILENCE = acts.audited("livewell.silence_alerts(%s, %s, %s, %s)")
 _UNSILENCE = acts.audited("livewell.unsilence_alerts(%s, %s)")
 _TEST = acts.audited("livewell.test_channel(%s)")
-_ENABLE = acts.audited("livewell.enable_channel(%s)")
+_ENABLED = """
+SELECT jsonb_build_object('disabled', c.disabled_at IS NOT NULL, 'quiet_until', c.quiet_until)
+FROM livewell.alert_channel c WHERE c.name = %s FOR NO KEY UPDATE
+"""
+_ENABLE = acts.audited("livewell.enable_channel(%s)", before=_ENABLED)
 
 
 class AlertAdmin:
@@ -114,7 +118,8 @@ class AlertAdmin:
 
     async def enable(self, channel: str) -> None:
         """Let a channel send again whose receiver was gone, or wanted silence."""
-        if not (await self._database.call(_ENABLE, (channel, *acts.line("alerts.enable", channel))))[0][0]:
+        act = acts.line("alerts.enable", channel, after={"disabled": False, "quiet_until": None})
+        if not (await self._database.call(_ENABLE, (channel, channel, *act)))[0][0]:
             raise await self._unknown(channel)
 
     async def _unknown(self, channel: str) -> AlertNotFound:

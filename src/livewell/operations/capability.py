@@ -29,7 +29,7 @@ CAPABILITY = Capability(
             "Warnings",
         ),
         View("/doctor", "What is wrong, and what mends it?", "livewell.server.dashboard.pages.doctor:panels", "Doctor"),
-        View("/audit", "Who did what?", "livewell.server.dashboard.pages.audit:panels", "Audit"),
+        View("/audit", "Who did what?", "livewell.server.dashboard.pages.audit:panels", "Audit", "operate"),
     ),
     commands=(
         CommandEntry("state", "livewell.cli.commands.state:state", "Look and mend", 30),

@@ -25,7 +25,11 @@ _FIND = (
     "SELECT f.looked, f.next, r.* FROM livewell.find_jobs(%s::jsonb, %s, %s, %s, %s) f "
     "LEFT JOIN LATERAL livewell.read_jobs(f.ids, %s) r ON true"
 )
-_PAUSE = acts.audited("livewell.pause_queue(%s, %s)")
+_PAUSED = (
+    "SELECT jsonb_build_object('paused', q.paused_at IS NOT NULL) FROM livewell.queue q "
+    "WHERE q.name = %s FOR NO KEY UPDATE"
+)
+_PAUSE = acts.audited("livewell.pause_queue(%s, %s)", before=_PAUSED)
 _CANCEL = acts.audited("livewell.cancel_job(%s)")
 _HASTEN = acts.audited("livewell.hasten_job(%s)")
 _QUEUE_NAMES_MAX = 20  # in the words for a queue that is not there
@@ -83,8 +87,8 @@ class QueueAdmin:
 
     async def pause(self, queue: str, *, paused: bool = True) -> None:
         """Stop (or start) claiming from a queue."""
-        act = acts.line("queues.pause" if paused else "queues.resume", queue)
-        if not (await self._database.call(_PAUSE, (queue, paused, *act)))[0][0]:
+        act = acts.line("queues.pause" if paused else "queues.resume", queue, after={"paused": paused})
+        if not (await self._database.call(_PAUSE, (queue, queue, paused, *act)))[0][0]:
             raise UnknownQueue(f"queue {queue!r} is not declared; there are: {await self._queue_names()}")
         if not paused:
             self._nudger.nudge(queue)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 
@@ -21,6 +21,10 @@ class Why:
     name: str | None
     since: datetime | None
     wait_seconds: float | None
+
+    def without_errors(self) -> Why:
+        """The same, without what a failure said: for people who may see no errors."""
+        return replace(self, name=None) if self.reason in _SAYING_WHY else self
 
     @property
     def words(self) -> str:
@@ -41,6 +45,8 @@ class Why:
         """The instant of the answer, as the sentence has it."""
         return "" if self.since is None else f"{self.since:%Y-%m-%d %H:%M:%S %Z}"
 
+
+_SAYING_WHY = ("cancelled", "dead", "delayed")  # name is the text of a failure
 
 _WORDS = {
     "running": "it is running, on worker {name}, since {since}",

@@ -25,8 +25,16 @@ OUTCOMES: Mapping[str, tuple[str, ...]] = {
     "running": ("running",),
 }
 
+_PAUSED = """
+SELECT jsonb_build_object('paused', s.paused_at IS NOT NULL) FROM livewell.schedule s WHERE s.name = %s FOR NO KEY UPDATE
+"""
+_DECLARED = """
+SELECT jsonb_strip_nulls(jsonb_build_object('kind', s.kind, 'cron', s.cron, 'zone', s.zone, 'every', s.every, 'paused', s.paused_at IS NOT NULL))
+FROM livewell.schedule s WHERE s.name = %s
+"""
 _ASK = acts.audited("livewell.ask_run(%s)")
-_PAUSE = acts.audited("livewell.pause_schedule(%s, %s)")
+_PAUSE = acts.audited("livewell.pause_schedule(%s, %s)", before=_PAUSED)
+_REMOVE = acts.audited("livewell.remove_schedule(%s)", before=_DECLARED)
 
 
 class ScheduleAdmin:
@@ -86,14 +94,14 @@ class ScheduleAdmin:
 
     async def pause(self, name: str, *, paused: bool = True) -> None:
         """Begin no more runs, or begin them again."""
-        act = acts.line("schedules.pause" if paused else "schedules.resume", name)
-        if not (await self._database.call(_PAUSE, (name, paused, *act)))[0][0]:
+        act = acts.line("schedules.pause" if paused else "schedules.resume", name, after={"paused": paused})
+        if not (await self._database.call(_PAUSE, (name, name, paused, *act)))[0][0]:
             raise await self._unknown(name)
         self._nudger.nudge(SCHEDULE)
 
     async def remove(self, name: str) -> None:
         """Forget a schedule that no process has any more."""
-        answer = (await self._database.call("SELECT livewell.remove_schedule(%s)", (name,)))[0][0]
+        answer = (await self._database.call(_REMOVE, (name, name, *acts.line("schedules.remove", name))))[0][0]
         if answer == "unknown":
             raise await self._unknown(name)
         if answer == "in use":

@@ -69,13 +69,14 @@ async def test_who_may_only_view_sees_no_page(web: Web, path: str) -> None:
 @pytest.mark.parametrize("path", ACTS)
 async def test_nobody_acts_without_the_scope_or_the_form(market: Web, path: str) -> None:
     """403 without operate, with a wrong token, and without one; and nothing is written down as done."""
+    before = market.rows("SELECT count(*) FROM livewell.audit")
     assert (await market.as_key("view", "subscribe").post(_filled(path), **_form())).status_code == 403
     operator = market.as_key("operate", "view")
     for fields in ({"other": "1"}, {"token": "wrong"}):
         answer = await operator.post(_filled(path), data=fields, headers={"Cookie": f"{form.TOKEN_COOKIE}={SECRET}"})
         assert answer.status_code == 403
     assert (await market.client.post(_filled(path), **_form())).status_code == 303
-    assert market.rows("SELECT count(*) FROM livewell.audit") == [(0,)]
+    assert market.rows("SELECT count(*) FROM livewell.audit") == before
 
 
 async def test_pausing_a_type_is_done_said_and_written_down(market: Web) -> None:
@@ -87,8 +88,11 @@ async def test_pausing_a_type_is_done_said_and_written_down(market: Web) -> None
     shown = await operator.get(done.headers["location"])
     assert "quote is paused: nothing of it is fetched" in shown.text
     assert market.rows("SELECT paused_at IS NOT NULL FROM livewell.data_type WHERE name = 'quote'") == [(True,)]
-    [(actor, action)] = market.rows("SELECT actor, action FROM livewell.audit")
-    assert actor == f"key:{key.id}"
+    [(actor, origin, action, before, after)] = market.rows(
+        "SELECT actor, origin, action, before, after FROM livewell.audit WHERE action = 'types.pause'"
+    )
+    assert (actor, origin) == (f"key:{key.id}", "page 127.0.0.1")
+    assert (before, after) == ({"paused": False}, {"paused": True})
     assert action in (await operator.get("/audit")).text
 
 

@@ -22,6 +22,12 @@ Connection = psycopg.Connection[Any]
 # Functions that may run with the rights of their owner: name → reason. No other may.
 DEFINER_ALLOWED = {
     "warn": "livewell_api has no table rights, and nobody shall write a warning that was not redacted and bounded",
+    "audit_act": "whoever may act writes a line of the audit, redacted and bounded, and can neither change nor "
+    "delete one",
+    "mint_key": "nobody but the owner writes keys; it compares the secret of the administrator's own key, and gives "
+    "no scope that this key lacks",
+    "withdraw_keys": "nobody but the owner writes keys; it compares the secret of the administrator's own key, and "
+    "can only revoke",
     "record_act": "whoever may act writes a line of the audit, redacted and bounded, and can neither change nor "
     "delete one",
     "prune_audit": "nobody but the owner deletes lines of the audit; its inputs are two bounded numbers, and no "

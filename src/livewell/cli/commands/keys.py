@@ -31,7 +31,7 @@ def keys() -> None:
     default="view,subscribe",
     show_default=True,
     metavar="A,B",
-    help="What it may do: view, subscribe, export, operate, admin.",
+    help="What it may do: view, subscribe, export, observe, operate, admin.",
 )
 @click.option(
     "--type",

@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -23,7 +23,7 @@ from livewell.server.answers.problems import Problem
 
 TOKEN_COOKIE = "livewell-form"  # noqa: S105 - its name
 SAID_COOKIE = "livewell-said"
-FIELDS_MAX = 20
+FIELDS_MAX = 50
 _SAID_CHARS_MAX = 500
 _SAID_SECONDS = 30
 _TEXT = r"([A-Za-z0-9_-]{1,3000})"
@@ -52,19 +52,20 @@ def keep(response: Response, request: Request, name: str, value: str, seconds: i
     response.set_cookie(name, value, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict")
 
 
-async def read(request: Request) -> Mapping[str, str]:
-    """The fields of a form, if it is ours."""
+async def read(request: Request) -> tuple[Mapping[str, str], Mapping[str, Sequence[str]]]:
+    """The fields of a form, if it is ours: the last of each name, and all of each name."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
         raise Problem(400, "Send a form.", word="invalid", field="body")
     try:
         text = (await request.body()).decode()
-        fields = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS_MAX))
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS_MAX)
     except ValueError:
         raise Problem(400, "The form cannot be read.", word="invalid", field="body") from None
+    fields = dict(pairs)
     secret = cookie(request, TOKEN_COOKIE)
     if secret is None or not hmac.compare_digest(token(secret), fields.pop("token", "")):
         raise Problem(403, "This form is not from this page, or too old. Load the page again.", word="form")
-    return fields
+    return fields, {name: [value for one, value in pairs if one == name] for name in fields}
 
 
 def say(response: Response, request: Request, text: str) -> None:

@@ -3,8 +3,8 @@
     GET  ──scope──▶ panels, each by itself ──▶ the page with its navigation
     POST ──scope──▶ the form's token ──▶ act ──▶ 303 to a page that says what was done
 
-The gate has found out who calls. Looking and acting need the scope operate, as the routes below
-/v1 do that show the same: payloads and errors of jobs may hold anything.
+The gate has found out who calls. Looking needs the scope observe or operate; payloads and errors of
+jobs may hold anything, so only who may operate sees them (withheld.py). An act names its scope.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from livewell.errors import (
     UnknownType,
 )
 from livewell.server.answers.problems import Problem, busy, not_allowed
-from livewell.server.auth.caller import Caller
+from livewell.server.auth.caller import COOKIE, Caller
 from livewell.server.dashboard import form, rendering
-from livewell.server.dashboard.visit import Done, Elsewhere, Panel, Visit
+from livewell.server.dashboard.visit import Done, Elsewhere, Panel, Rights, Visit
+from livewell.server.depends import from_where
 from livewell.server.pages import CLOSED
 from livewell.telemetry.redact import redact
 
-SCOPE = "operate"
 ADDRESS_CHARS_MAX = 2000
 _GONE = (AlertNotFound, JobNotFound, UnknownLimiter, UnknownQueue, UnknownSchedule, UnknownType)
 HEADERS = {**CLOSED, "Cache-Control": "no-store"}
+Endpoint = Callable[[Request], Awaitable[Response]]
 Panels = Callable[[Visit], Awaitable[Sequence[Panel] | Elsewhere]]
 
 
@@ -66,9 +67,10 @@ class Frame:
     def __init__(self, offered: Sequence[Capability]) -> None:
         views = [(one, view) for one in offered for view in one.views]
         acts = [(one, act) for one in offered for act in one.acts]
-        self._views = [(Route(view.path, self._show, methods=["GET", "HEAD"]), one, view) for one, view in views]
-        self._acts = [Route(act.path, self._acting(one, act), methods=["POST"]) for one, act in acts]
-        self._nav = _navigation(offered)
+        show = self._told(self._show)
+        self._views = [(Route(view.path, show, methods=["GET", "HEAD"]), one, view) for one, view in views]
+        self._acts = [Route(act.path, self._told(self._acting(one, act)), methods=["POST"]) for one, act in acts]
+        self._offered = offered
 
     def routes(self) -> list[Route]:
         """Acts come first: a key may end in /refresh."""
@@ -96,13 +98,27 @@ class Frame:
             return self._failed(503, "The server cannot answer now.", problem.detail or "", problem.headers)
         if problem.word == "scope":
             words = f"{problem.detail} Log in with a link from: livewell keys login"
-            return self._failed(problem.status, "This page is for operators.", words)
-        return self._failed(problem.status, "This cannot be shown.", problem.detail or "", problem.headers)
+            return self._failed(problem.status, "You may not do this.", words)
+        if problem.status == 404:
+            return self._failed(404, "It is not there.", problem.detail or "")
+        return self._failed(problem.status, "This cannot be done.", problem.detail or "", problem.headers)
+
+    def _told(self, answer: Endpoint) -> Endpoint:
+        """A person is told of a problem by a page."""
+
+        async def told(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except Problem as problem:
+                return self.failure(problem, request.url.path)
+
+        return told
 
     async def _show(self, request: Request) -> Response:
-        caller = _allowed(request, SCOPE)
         shown = self.find(request.url.path)
         assert shown is not None  # noqa: S101 - its route matched
+        caller: Caller = request.state.caller
+        check_look(caller, shown.view)
         visit = Visit(request.state.server, caller, request.url.path, shown.parts, dict(request.query_params))
         try:
             panels = await shown.panels(visit)
@@ -112,24 +128,26 @@ class Frame:
             return self._failed(503, "This page cannot be read now.", str(error))
         if isinstance(panels, Elsewhere):
             return RedirectResponse(panels.to, 303, HEADERS)
-        painted = await asyncio.gather(*(rendering.paint(panel) for panel in panels))
+        painted = await asyncio.gather(*(rendering.paint(panel, visit.rights) for panel in panels))
         secret = form.cookie(request, form.TOKEN_COOKIE) or form.new_secret()
         token = form.token(secret)
-        answer = self._page(shown.view.title, request, [one.complete(token) for one in painted], form.said(request))
+        html = [one.complete(token) for one in painted]
+        answer = self._page(shown.view.title, request, html, form.said(request), token=token)
         form.keep(answer, request, form.TOKEN_COOKIE, secret)
         answer.delete_cookie(form.SAID_COOKIE, path="/", httponly=True, samesite="strict")
         return answer
 
-    def _acting(self, one: Capability, act: Act) -> Callable[[Request], Awaitable[Response]]:
+    def _acting(self, one: Capability, act: Act) -> Endpoint:
         async def do(request: Request) -> Response:
             caller = _allowed(request, act.scope)
-            fields = await form.read(request)
-            act_as(caller.user or caller.client)
+            fields, chosen = await form.read(request)
+            act_as(caller.user or caller.client, from_where("page", request))
             parts = {name: str(value) for name, value in request.path_params.items()}
             query = dict(request.query_params)
             doing: Callable[[Visit], Awaitable[Done]] = one.load(f"act {act.path}", act.act)
             try:
-                done = await doing(Visit(request.state.server, caller, request.url.path, parts, query, fields))
+                visit = Visit(request.state.server, caller, request.url.path, parts, query, fields, chosen)
+                done = await doing(visit)
             except _GONE as error:
                 return self._failed(404, "It is gone: nothing was done.", str(error))
             except (InvalidOption, InvalidPayload) as error:
@@ -138,43 +156,70 @@ class Frame:
                 unsure = f"{error}. The audit page says whether it was done."
                 return self._failed(503, "Nothing is known of what was done.", unsure)
             if done.secret is not None:
-                return self._page("Copy this now: it is shown once", request, [], done.said, done.secret)
+                token = form.token(form.cookie(request, form.TOKEN_COOKIE) or "")
+                title = "Copy this now: it is shown once"
+                return self._page(title, request, [], done.said, token=token, secret=done.secret, to=done.to)
             answer = RedirectResponse(done.to, 303, HEADERS)
-            form.say(answer, request, done.said)
+            if done.logged_out:
+                answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+            else:
+                form.say(answer, request, done.said)
             return answer
 
         return do
 
     def _page(
-        self, title: str, request: Request, panels: Sequence[str], said: str | None, secret: str | None = None
+        self,
+        title: str,
+        request: Request,
+        panels: Sequence[str],
+        said: str | None,
+        *,
+        token: str,
+        secret: str | None = None,
+        to: str = "",
     ) -> Response:
+        caller: Caller = request.state.caller
+        rights = Rights.of(caller)
         text = rendering.page(
             "frame.html",
+            rights,
             title=title,
             panels=panels,
-            nav=self._nav,
+            nav=_navigation(self._offered, rights),
             here=request.url.path,
-            address=_address(request),
+            address="" if secret else _address(request),
             said=said,
             secret=secret,
+            to=to,
+            login=caller.key_id if caller.kind == "login" else None,
+            token=token,
         )
         return HTMLResponse(text, headers=HEADERS)
 
     def _failed(self, status: int, title: str, words: str, headers: Mapping[str, str] | None = None) -> Response:
-        text = rendering.page("failure.html", title=title, words=redact(words), nav=self._nav, here="")
+        nav = _navigation(self._offered, Rights())
+        text = rendering.page("failure.html", Rights(), title=title, words=redact(words), nav=nav, here="", login=None)
         return HTMLResponse(text, status, {**HEADERS, **(headers or {})})
 
 
-def _navigation(offered: Sequence[Capability]) -> list[tuple[str, str]]:
+def check_look(caller: Caller, view: View) -> None:
+    """Raise if the caller may not see this view. Whoever may operate may look."""
+    if not (caller.may("operate") or caller.may(view.scope)):
+        raise not_allowed(view.scope)
+
+
+def _navigation(offered: Sequence[Capability], rights: Rights) -> list[tuple[str, str]]:
     """Path and word of each entry: the overview, the views of capabilities, then plain pages."""
-    views = [(view.path, view.nav) for one in offered for view in one.views if view.nav]
+    seen = [view for one in offered for view in one.views if view.nav and (rights.operate or view.scope == "observe")]
+    views = [(view.path, view.nav) for view in seen]
     pages = [(page.path, page.nav) for one in offered for page in one.pages]
     return [*sorted(views, key=lambda entry: entry[0] != "/"), *pages]
 
 
 def _allowed(request: Request, scope: str) -> Caller:
     caller: Caller = request.state.caller
-    if not caller.may(scope):
+    if scope and not caller.may(scope):
         raise not_allowed(scope)
     return caller
 

@@ -4,8 +4,8 @@
                            │      └──the same──▶ event seen {id, at}: it is still true
                            └──last tab closes──▶ ended
 
-All tabs that show one address share one painting, and what panels say of the system's state comes
-from the sampler: ten tabs ask the database as often as one.
+All tabs that show one address to people with the same rights share one painting, and what panels
+say of the system's state comes from the sampler: ten tabs ask the database as often as one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from livewell.errors import LivewellError
 from livewell.server.answers.problems import Problem, not_found
 from livewell.server.auth.caller import Caller
 from livewell.server.dashboard import form, rendering
-from livewell.server.dashboard.frame import ADDRESS_CHARS_MAX, SCOPE, Frame, Shown
+from livewell.server.dashboard.frame import ADDRESS_CHARS_MAX, Frame, Shown, check_look
 from livewell.server.dashboard.rendering import Painted
-from livewell.server.dashboard.visit import Elsewhere, Visit
-from livewell.server.depends import Operator, TheState
+from livewell.server.dashboard.visit import Elsewhere, Rights, Visit
+from livewell.server.depends import Observer, TheState
 from livewell.server.process import ServerProcess
 from livewell.server.streams.stream import Stream, event
 
@@ -47,6 +47,7 @@ Address = Annotated[
         description="The address that is open.",
     ),
 ]
+Place = tuple[Rights, str]
 
 
 class Painting:
@@ -71,18 +72,18 @@ class Painting:
                 log.warning("a page could not be read", page=self._visit.path, error=str(error))
             else:
                 for panel in () if isinstance(panels, Elsewhere) else panels:
-                    self.panels[panel.id] = await rendering.paint(panel)
+                    self.panels[panel.id] = await rendering.paint(panel, self._visit.rights)
                 for tab in self.tabs:
                     tab.wake.set()
             await asyncio.sleep(PAINT_SECONDS)
 
 
 class Paintings:
-    """The paintings of one server, by address."""
+    """The paintings of one server, by the rights of who looks and by address."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self._open: dict[str, Painting] = {}
+        self._open: dict[Place, Painting] = {}
 
     def follow(self, address: str, state: ServerProcess, caller: Caller, token: str) -> Tab:
         """A tab that shows this address."""
@@ -91,31 +92,33 @@ class Paintings:
         shown = self._frame.find(path)
         if shown is None:
             raise not_found()
-        painting = self._open.get(address)
+        check_look(caller, shown.view)
+        place = Rights.of(caller), address
+        painting = self._open.get(place)
         if painting is None:
             visit = Visit(state, caller, path, shown.parts, dict(parse_qsl(query)))
-            painting = self._open[address] = Painting(shown, visit)
-        tab = Tab(self, address, painting, token)
+            painting = self._open[place] = Painting(shown, visit)
+        tab = Tab(self, place, painting, token)
         painting.tabs.add(tab)
         return tab
 
-    def leave(self, address: str, tab: Tab) -> None:
+    def leave(self, place: Place, tab: Tab) -> None:
         """The tab is closed; the last one ends the painting."""
-        painting = self._open.get(address)
+        painting = self._open.get(place)
         if painting is None:
             return
         painting.tabs.discard(tab)
         if not painting.tabs:
             painting.stop()
-            del self._open[address]
+            del self._open[place]
 
 
 class Tab:
     """The source of one stream."""
 
-    def __init__(self, paintings: Paintings, address: str, painting: Painting, token: str) -> None:
+    def __init__(self, paintings: Paintings, place: Place, painting: Painting, token: str) -> None:
         self._paintings = paintings
-        self._address = address
+        self._place = place
         self._painting = painting
         self._token = token
         self._sent: dict[str, Painted] = {}
@@ -145,17 +148,17 @@ class Tab:
         return None
 
     def allow(self, caller: Caller) -> None:
-        """All of a page or nothing: the stream ends when the scope is gone."""
+        """All of a page or nothing: the stream ends when a scope is gone, and begins again with fewer."""
 
     def close(self) -> None:
         """The browser has gone."""
-        self._paintings.leave(self._address, self)
+        self._paintings.leave(self._place, self)
 
 
 @router.get("/pages/stream", status_code=200, response_class=Stream, responses=_STREAM)
-async def stream_page(request: Request, state: TheState, caller: Operator, address: Address = "/") -> Stream:
+async def stream_page(request: Request, state: TheState, caller: Observer, address: Address = "/") -> Stream:
     """Follow what a page of the dashboard shows."""
     state.streams.admit(caller)
     token = form.token(form.cookie(request, form.TOKEN_COOKIE) or "")
     paintings: Paintings = request.state.paintings
-    return state.streams.start(caller, paintings.follow(address, state, caller, token), {SCOPE})
+    return state.streams.start(caller, paintings.follow(address, state, caller, token), Rights.of(caller).scopes)

@@ -29,7 +29,8 @@ from livewell import words
 from livewell.capability import capabilities
 from livewell.errors import LivewellError
 from livewell.server.answers.problems import Problem
-from livewell.server.dashboard.visit import Loaded, Panel
+from livewell.server.dashboard.visit import Loaded, Panel, Rights
+from livewell.server.dashboard.withheld import withhold
 from livewell.server.pages import shelf
 from livewell.telemetry.control_characters import printable
 from livewell.telemetry.redact import redact
@@ -59,13 +60,13 @@ class Painted:
         return self.html.replace(_TOKEN, token).replace(_AS_OF, instant(self.as_of))
 
 
-def environment() -> Environment:
-    """The templates of the frame and of every capability."""
-    return _environment(tuple((one.name, one.templates) for one in capabilities() if one.templates is not None))
+def environment(rights: Rights) -> Environment:
+    """The templates of the frame and of every capability, for people with these rights."""
+    return _environment(tuple((one.name, one.templates) for one in capabilities() if one.templates is not None), rights)
 
 
 @cache
-def _environment(folders: tuple[tuple[str, Path], ...]) -> Environment:
+def _environment(folders: tuple[tuple[str, Path], ...], rights: Rights) -> Environment:
     made = Environment(
         loader=ChoiceLoader(
             [
@@ -91,31 +92,34 @@ def _environment(folders: tuple[tuple[str, Path], ...]) -> Environment:
         "path": path_part,
     }
     made.globals |= {"static": f"/static/{shelf().fingerprint}", "version": VERSION, "token": _TOKEN}
+    made.globals |= {"may_operate": rights.operate, "may_admin": rights.admin}
     return made
 
 
-def page(template: str, /, **context: Any) -> str:
+def page(template: str, rights: Rights, /, **context: Any) -> str:
     """One template."""
-    return environment().get_template(template).render(**context)
+    return environment(rights).get_template(template).render(**context)
 
 
-async def paint(panel: Panel) -> Painted:
+async def paint(panel: Panel, rights: Rights) -> Painted:
     """Load a panel and render it in the state that it is in: data, empty, stale or failed."""
     try:
         found = await panel.load()
         state = "stale" if found.stale else "empty" if found.is_empty else "data"
-        return _painted(panel, state, found, reason=found.stale or "")
+        return _painted(panel, rights, state, found, reason=found.stale or "")
     except (LivewellError, Problem) as error:
-        return _painted(panel, "failed", reason=str(error))
+        return _painted(panel, rights, "failed", reason=str(error))
     except Exception:
         log.exception("a panel has a fault", panel=panel.id, template=panel.template)
-        return _painted(panel, "failed", reason="this panel has a fault; the server's log says which.")
+        return _painted(panel, rights, "failed", reason="this panel has a fault; the server's log says which.")
 
 
-def _painted(panel: Panel, state: str, found: Loaded | None = None, *, reason: str) -> Painted:
-    body = "" if found is None or found.is_empty else page(panel.template, **found.data)
+def _painted(panel: Panel, rights: Rights, state: str, found: Loaded | None = None, *, reason: str) -> Painted:
+    data = {} if found is None else found.data if rights.operate else withhold(found.data)
+    body = "" if found is None or found.is_empty else page(panel.template, rights, **data)
     html = page(
         "panel.html",
+        rights,
         panel=panel,
         state=state,
         reason=redact(reason),

@@ -24,6 +24,25 @@ _FILTER_CHARS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
+class Rights:
+    """What a person may do on the dashboard beside looking. Whoever may not operate sees no payload."""
+
+    operate: bool = False
+    admin: bool = False
+
+    @classmethod
+    def of(cls, caller: Caller) -> Rights:
+        """Of a caller who may look."""
+        return cls(operate=caller.may("operate"), admin=caller.may("admin"))
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """Which scopes give them, and the look."""
+        given = {"operate": self.operate, "admin": self.admin, "observe": not self.operate}
+        return frozenset(scope for scope, has in given.items() if has)
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """The data of a panel.
 
@@ -74,12 +93,14 @@ class Elsewhere:
 class Done:
     """An act has ended: what to say, and which page to show.
 
-    secret: shown once, beside what is said; it is in no cookie, no log and no address.
+    secret      shown once, beside what is said; it is in no cookie, no log and no address
+    logged_out  the browser's own login has ended
     """
 
     said: str
     to: str
     secret: str | None = None
+    logged_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +113,22 @@ class Visit:
     parts: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
+    chosen: Mapping[str, Sequence[str]] = field(default_factory=dict)  # fields that may be there several times
 
     @property
     def database(self) -> Database:
         """For looking: few connections, and a second for each statement."""
         return self.state.looks.database
+
+    @property
+    def rights(self) -> Rights:
+        """What the caller may do beside looking."""
+        return Rights.of(self.caller)
+
+    @property
+    def may_operate(self) -> bool:
+        """True if the caller may act, and see payloads and errors."""
+        return self.rights.operate
 
     @property
     def after(self) -> int:

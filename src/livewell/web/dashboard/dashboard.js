@@ -12,4 +12,5 @@ zone(document);
 plotAll(document);
 offerCopies();
 document.getElementById("zone").textContent = `Times are in your zone, ${zoneName()}; hover for UTC.`;
-new Live(document.getElementById("live"));
+const live = document.getElementById("live");
+if (live) new Live(live);
