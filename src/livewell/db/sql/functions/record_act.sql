@@ -1,7 +1,8 @@
 -- Write down what an operator did, in the transaction that does it.
 --
--- Called by: probe_breaker; functions and statements that mend (resume_upstream, close_breaker,
---            take_singleton …), with what became of it.
+-- Called by: begin_bulk_act, end_bulk_act, mend_dead, probe_breaker, step_bulk_act; functions and
+--            statements that mend (resume_upstream, close_breaker, take_singleton …), with what
+--            became of it.
 -- Why SECURITY DEFINER: whoever may act writes a line and can neither change nor delete one; and no
 -- text is written that was not redacted and bounded.
 -- Why pg_catalog.text: see warn(). session_user is the login, whoever this function runs as.
