@@ -13,16 +13,23 @@ CAPABILITY = Capability(
         Chore(
             "SELECT livewell.prune_queue(%s, %s, %s)", lambda settings: (settings.dead_days, settings.stat_days, 1000)
         ),
+        Chore("SELECT livewell.prune_bulk_acts(%s, %s)", lambda settings: (settings.audit_days, 1000)),
         Chore(
             "SELECT livewell.drop_history_day(%s)",
             lambda settings: (settings.history_days,),
             if_locked="a day of history is read, and was not dropped yet",
         ),
     ),
+    work="livewell.operations.bulk_acts:work",
     gauges="livewell.queue.gauges:GAUGES",
     checks="livewell.queue.doctor:CHECKS",
     stuck="livewell.queue.stuck:stuck",
-    routes=("livewell.server.routes.jobs:router", "livewell.server.routes.job_stream:router"),
+    routes=(
+        "livewell.server.routes.jobs:router",
+        "livewell.server.routes.job_stream:router",
+        "livewell.server.routes.dead:router",
+        "livewell.server.routes.bulk_acts:router",
+    ),
     views=(
         View("/work", "What is running, what is stuck?", "livewell.server.dashboard.pages.work:queues", "Work"),
         View("/work/jobs", "Which jobs are live?", "livewell.server.dashboard.pages.work:jobs"),

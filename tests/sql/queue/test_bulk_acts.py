@@ -240,9 +240,7 @@ def test_an_act_on_nothing_ends_at_once(queue: QueueSession) -> None:
         ("cancel", {"state": "gone"}, "state gone"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
-    queue: QueueSession, action: str, filters: dict[str, str], words: str
-) -> None:
+def test_what_cannot_be_meant_is_refused(queue: QueueSession, action: str, filters: dict[str, str], words: str) -> None:
     """A misspelt filter never means everything."""
     with pytest.raises(psycopg.Error, match=words):
         begin(queue, action, **filters)
@@ -255,7 +253,9 @@ def test_old_acts_go(queue: QueueSession) -> None:
     act_id, _ = begin(queue, "cancel")
     work(queue)
     begin(queue, "discard")
-    queue.rows("UPDATE livewell.bulk_act SET asked_at = asked_at - interval '91 days', ended_at = ended_at - interval '91 days'")
+    queue.rows(
+        "UPDATE livewell.bulk_act SET asked_at = asked_at - interval '91 days', ended_at = ended_at - interval '91 days'"
+    )
 
     assert queue.value("SELECT livewell.prune_bulk_acts(90, 100)") == 1
     assert act_id not in queue.column("SELECT id FROM livewell.bulk_act")
