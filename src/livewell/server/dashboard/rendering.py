@@ -30,7 +30,7 @@ from livewell.capability import capabilities
 from livewell.errors import LivewellError
 from livewell.server.dashboard.visit import Loaded, Panel
 from livewell.server.pages import shelf
-from livewell.telemetry.control_characters import printable
+from livewell.telemetry.control_characters import escaped, printable
 from livewell.telemetry.redact import redact
 from livewell.version import VERSION
 from livewell.web import DASHBOARD, UI
@@ -84,6 +84,7 @@ def _environment(folders: tuple[tuple[str, Path], ...]) -> Environment:
         "share": words.share,
         "instant": instant,
         "pretty": pretty,
+        "editable": editable,
         "shown": shown,
         "sparkline": sparkline,
         "path": path_part,
@@ -143,10 +144,19 @@ def pretty(text: str | None) -> str:
     if text is None:
         return ""
     try:
-        made = json.dumps(json.loads(text, parse_float=_marked, parse_int=_marked), indent=2, ensure_ascii=False)
+        return shown(_indented(text))
     except (ValueError, RecursionError):
         return shown(text)
-    return shown(_MARKED.sub(r"\1", made))
+
+
+def editable(text: str) -> str:
+    """The same for a form: all of it, and an escape for each character that could not be seen."""
+    return escaped(_indented(text))
+
+
+def _indented(text: str) -> str:
+    made = json.dumps(json.loads(text, parse_float=_marked, parse_int=_marked), indent=2, ensure_ascii=False)
+    return _MARKED.sub(r"\1", made)
 
 
 def _marked(digits: str) -> str:
