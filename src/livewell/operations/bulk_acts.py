@@ -3,7 +3,7 @@
     resting (a nudge, or some seconds) ──▶ a step ──a page was done──▶ the next step at once
        ▲                                     ├──nothing to do──┐
        │                                     ├──a deadlock, or the database is away: tried again──┤
-       │                                     └──it cannot be done──▶ the act is ended as failed ──┤
+       │                                     └──it failed: counted; five in a row end the act ──┤
        └────────────────────────────────────────────────────────────────────────────────────────┘
 
 Every worker has one. The act's row is locked while a page is done, so workers neither wait for each
@@ -16,8 +16,8 @@ import structlog
 
 from livewell.db import Database
 from livewell.db.nudge import Nudger
-from livewell.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable, LivewellError
-from livewell.loops import Waker, WarningBuffer, surviving
+from livewell.errors import LivewellError
+from livewell.loops import Waker, WarningBuffer, jittered, surviving
 from livewell.queue.nudges import ACTS, CANCEL, EVERY
 from livewell.schedule.work import Work, WorkerContext
 
@@ -25,33 +25,25 @@ log = structlog.get_logger("livewell.acts")
 
 PAGE_ROWS = 200  # of one transaction: some tens of milliseconds
 POLL_SECONDS = 5.0
-_STEP = "SELECT act_id, action, did, is_ended FROM livewell.step_bulk_act(%s)"
-# The act that would have been stepped, unless another worker is at it.
-_FAIL = """
-SELECT livewell.end_bulk_act(b.id, %s, %s) FROM (
-    SELECT o.id FROM livewell.bulk_act o WHERE o.state = 'running' ORDER BY o.stepped_at, o.id LIMIT 1
-) b
-"""
-_TRIES_MAX = 5
+_STEP = "SELECT action, did, error FROM livewell.step_bulk_act(%s)"
+_AGAIN_SECONDS = 1.0  # after a page that failed
 
 
 def work(context: WorkerContext) -> Work:
     """For one worker."""
-    loop = BulkActLoop(context.database, context.nudger, holder=context.holder)
+    loop = BulkActLoop(context.database, context.nudger)
     return Work(beside=[loop.run], hear=[loop.wake])
 
 
 class BulkActLoop:
     """The loop. Call `wake` for every nudge that the process hears from others."""
 
-    def __init__(self, database: Database, nudger: Nudger, *, holder: str, poll_seconds: float = POLL_SECONDS) -> None:
+    def __init__(self, database: Database, nudger: Nudger, *, poll_seconds: float = POLL_SECONDS) -> None:
         self._database = database
         self._nudger = nudger
-        self._holder = holder
         self._poll_seconds = poll_seconds
         self._waker = Waker()
         self._warnings = WarningBuffer(database.call)
-        self._failures = 0  # in a row, that were not the database's absence
 
     def wake(self, name: str) -> None:
         """Somebody asked for an act: look now."""
@@ -70,26 +62,22 @@ class BulkActLoop:
 
     async def turn(self) -> float:
         """One page; answers for how many seconds there is nothing to do."""
-        try:
-            rows = await self._database.call(_STEP, (PAGE_ROWS,))
-        except (DatabaseUnavailable, DatabaseConflict):
-            raise  # the same page again, later
-        except DatabaseError as error:
-            self._failures += 1
-            if self._failures >= _TRIES_MAX:
-                self._failures = 0
-                await self._database.call(_FAIL, (str(error), self._holder))
-            raise
-        self._failures = 0
+        rows = await self._database.call(_STEP, (PAGE_ROWS,))
         await self._warnings.flush()
         if not rows:
             return self._poll_seconds
-        _, action, did, _ = rows[0]
+        action, did, error = rows[0]
+        if error is not None:
+            self._tell("failed", error)
+            return jittered(_AGAIN_SECONDS)
         if did and action != "discard":
             # A nudge to every worker wakes this loop too: what is behind this page comes at once.
             self._nudger.nudge(CANCEL if action == "cancel" else EVERY)
         return 0.0
 
     def _failed(self, kind: str, error: LivewellError) -> None:
-        self._warnings.add("acts", f"a page of an act was not done: {kind}", str(error))
-        log.warning("a page of an act was not done", kind=kind, error=str(error))
+        self._tell(kind, str(error))
+
+    def _tell(self, kind: str, error: str) -> None:
+        self._warnings.add("acts", f"a page of an act was not done: {kind}", error)
+        log.warning("a page of an act was not done", kind=kind, error=error)

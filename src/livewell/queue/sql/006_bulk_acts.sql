@@ -13,6 +13,7 @@ CREATE TABLE livewell.bulk_act (
     done        bigint      NOT NULL DEFAULT 0,
     skipped     bigint      NOT NULL DEFAULT 0,     -- gone or changed meanwhile, key taken, locked
     busy_ids    bigint[]    NOT NULL DEFAULT '{}',  -- locked by others: tried once more at the end
+    failures    integer     NOT NULL DEFAULT 0,     -- pages in a row that could not be done
     action      text COLLATE "C" NOT NULL,
     state       text COLLATE "C" NOT NULL DEFAULT 'running',
     request_key text COLLATE "C",                   -- the caller's: repeated, the same act

@@ -31,6 +31,7 @@ function seal_batch                 -        -        -        X        -
 function show_batch                 -        -        X        X        X
 
 -- functions: bulk. Operators ask, workers do.
+function act_on_page                -        -        -        X        -
 function begin_bulk_act             -        -        X        -        -
 function cancel_jobs                -        -        -        X        -
 function check_filter               -        -        X        -        X

@@ -1,7 +1,7 @@
 -- Mask what looks like a secret.
 --
 -- Called by: end_bulk_act, evaluate_rule, finish_run, observe_alerts, record_act,
---            settle_attempt; warn(), and whoever shows text that came from outside.
+--            settle_attempt, step_bulk_act; warn(), and whoever shows text that came from outside.
 -- Types are qualified because warn() calls this with its owner's rights, see there.
 -- Masks too much rather than too little: a path that is hidden costs a look at the log, a password
 -- that is shown costs a rotation.

@@ -1,6 +1,6 @@
 -- Cancel jobs that the caller has locked: waiting ones at once, running ones through their worker.
 --
--- Called by: step_bulk_act. The rules are those of cancel_job.
+-- Called by: act_on_page. The rules are those of cancel_job.
 -- Why not cancel_job for each: batches are locked by id within one delete; one delete for each job
 -- would lock them in the order of the jobs, and meet finish_jobs in a deadlock.
 CREATE OR REPLACE FUNCTION livewell.cancel_jobs(p_ids bigint[])

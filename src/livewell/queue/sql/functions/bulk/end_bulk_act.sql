@@ -1,6 +1,6 @@
 -- End an act that is not finished: somebody cancels it, or it cannot go on.
 --
--- Called by: clients (p_error NULL: cancelled), workers (p_error: failed). What is done stays done.
+-- Called by: step_bulk_act (p_error: failed), clients (NULL: cancelled). What is done stays done.
 -- Waits for the page that is under way: those are short.
 -- Answer:    cancelled | failed | ended (it had ended before) | unknown
 CREATE OR REPLACE FUNCTION livewell.end_bulk_act(p_id bigint, p_error text, p_actor text)

@@ -2,14 +2,16 @@
 --
 -- Called by: workers, again and again while it answers an id (operations/bulk_acts.py).
 -- Index:     bulk_act_running_idx; then as match_jobs and match_dead.
--- Answer:    the act, its action, how many were done now, and whether it has ended. No row: no act
---            runs, or other workers are at all of them.
+-- Answer:    the act, its action, how many were done now, whether it has ended, and why nothing was
+--            done if that failed. No row: no act runs, or other workers are at all of them.
 -- The page, its counts and the cursor are one transaction under the lock of the act's row: two
 -- workers never do a page twice, and a worker that dies in the middle has done nothing.
 -- Why SKIP LOCKED on jobs: a claim or a finish that is under way must not be waited for while many
 -- rows are locked. What was locked is kept and tried once more at the end, then counted as skipped.
+-- A page that fails five times in a row ends its act; the others go on meanwhile. Deadlocks and
+-- what the server lacks are nobody's fault: they are the caller's error, and are tried again.
 CREATE OR REPLACE FUNCTION livewell.step_bulk_act(p_limit integer)
-RETURNS TABLE (act_id bigint, action text, did bigint, is_ended boolean)
+RETURNS TABLE (act_id bigint, action text, did bigint, is_ended boolean, error text)
 LANGUAGE plpgsql
 SET search_path = ''
 AS $$
@@ -17,6 +19,7 @@ AS $$
 DECLARE
     c_look      CONSTANT integer := 5000;
     c_busy_most CONSTANT integer := 10000;
+    c_tries     CONSTANT integer := 5;
     v_act       livewell.bulk_act;
     v_page      livewell.match_page;
     v_locked    bigint[];
@@ -33,74 +36,65 @@ BEGIN
         RETURN;
     END IF;
     v_now := livewell.now();
-    IF v_act.action IN ('cancel', 'hasten') THEN
-        v_page := livewell.match_jobs(
-            v_act.filter, v_act.cursor_id, v_act.up_to_id, v_act.before_at, c_look, p_limit
-        );
-    ELSE
-        v_page := livewell.match_dead(
-            v_act.filter, v_act.cursor_id, v_act.up_to_id, v_act.before_at, c_look, p_limit
-        );
-    END IF;
-    v_second := v_page.is_last AND cardinality(v_page.ids) = 0;
-    IF v_second THEN
-        v_page.ids := v_act.busy_ids[:p_limit];
-        v_act.busy_ids := v_act.busy_ids[p_limit + 1:];
-    END IF;
+    <<page>>
+    BEGIN
+        IF v_act.action IN ('cancel', 'hasten') THEN
+            v_page := livewell.match_jobs(
+                v_act.filter, v_act.cursor_id, v_act.up_to_id, v_act.before_at, c_look, p_limit
+            );
+        ELSE
+            v_page := livewell.match_dead(
+                v_act.filter, v_act.cursor_id, v_act.up_to_id, v_act.before_at, c_look, p_limit
+            );
+        END IF;
+        v_second := v_page.is_last AND cardinality(v_page.ids) = 0;
+        IF v_second THEN
+            v_page.ids := v_act.busy_ids[:p_limit];
+            v_act.busy_ids := v_act.busy_ids[p_limit + 1:];
+        END IF;
 
-    IF v_act.action IN ('cancel', 'hasten') THEN
-        v_locked := ARRAY(
-            SELECT j.id FROM livewell.job j
-            WHERE j.id = ANY (v_page.ids)
-                AND j.state::text = coalesce(v_act.filter ->> 'state', j.state::text)
-            ORDER BY j.id FOR UPDATE SKIP LOCKED
+        SELECT p.locked, p.done INTO v_locked, v_done
+        FROM livewell.act_on_page(v_act, v_page.ids) p;
+        v_busy := ARRAY(
+            SELECT p.id FROM unnest(v_page.ids) AS p (id) WHERE p.id <> ALL (v_locked) ORDER BY p.id
         );
-    ELSE
-        v_locked := ARRAY(
-            SELECT d.id FROM livewell.dead_job d
-            WHERE d.id = ANY (v_page.ids)
-                AND d.died_at <= v_act.before_at
-            ORDER BY d.id FOR UPDATE SKIP LOCKED
-        );
-    END IF;
-    CASE v_act.action
-        WHEN 'cancel' THEN
-            v_done := livewell.cancel_jobs(v_locked);
-        WHEN 'hasten' THEN
-            SELECT count(*) INTO v_done FROM unnest(v_locked) AS l (id)
-            WHERE livewell.hasten_job(l.id);
-        WHEN 'redrive' THEN
-            SELECT r.redriven INTO v_done
-            FROM livewell.redrive_dead(v_locked, NULL, NULL, p_limit) r;
-        WHEN 'discard' THEN
-            v_done := livewell.discard_dead(v_locked);
-    END CASE;
-
-    v_busy := ARRAY(
-        SELECT p.id FROM unnest(v_page.ids) AS p (id) WHERE p.id <> ALL (v_locked) ORDER BY p.id
-    );
-    v_act.done := v_act.done + v_done;
-    v_act.skipped := v_act.skipped + cardinality(v_locked) - v_done;
-    IF v_second OR cardinality(v_act.busy_ids) + cardinality(v_busy) > c_busy_most THEN
-        v_act.skipped := v_act.skipped + cardinality(v_busy);
-    ELSE
-        v_act.busy_ids := v_act.busy_ids || v_busy;
-    END IF;
-    v_ended := v_page.is_last AND cardinality(v_act.busy_ids) = 0;
-    UPDATE livewell.bulk_act b
-    SET cursor_id = v_page.cursor_id, done = v_act.done, skipped = v_act.skipped,
-        busy_ids = v_act.busy_ids, stepped_at = v_now,
-        state = CASE WHEN v_ended THEN 'done' ELSE 'running' END,
-        ended_at = CASE WHEN v_ended THEN v_now END
-    WHERE b.id = v_act.id;
-    IF v_ended THEN
-        PERFORM livewell.record_act(
-            v_act.asked_by, 'acts.end', 'act ' || v_act.id,
-            jsonb_build_object('action', v_act.action, 'filter', v_act.filter),
-            format('done: %s done, %s skipped', v_act.done, v_act.skipped)
-        );
-    END IF;
-    RETURN QUERY SELECT v_act.id, v_act.action, v_done, v_ended;
+        v_act.done := v_act.done + v_done;
+        v_act.skipped := v_act.skipped + cardinality(v_locked) - v_done;
+        IF v_second OR cardinality(v_act.busy_ids) + cardinality(v_busy) > c_busy_most THEN
+            v_act.skipped := v_act.skipped + cardinality(v_busy);
+        ELSE
+            v_act.busy_ids := v_act.busy_ids || v_busy;
+        END IF;
+        v_ended := v_page.is_last AND cardinality(v_act.busy_ids) = 0;
+        UPDATE livewell.bulk_act b
+        SET cursor_id = v_page.cursor_id, done = v_act.done, skipped = v_act.skipped,
+            busy_ids = v_act.busy_ids, stepped_at = v_now, failures = 0, error = NULL,
+            state = CASE WHEN v_ended THEN 'done' ELSE 'running' END,
+            ended_at = CASE WHEN v_ended THEN v_now END
+        WHERE b.id = v_act.id;
+        IF v_ended THEN
+            PERFORM livewell.record_act(
+                v_act.asked_by, 'acts.end', 'act ' || v_act.id,
+                jsonb_build_object('action', v_act.action, 'filter', v_act.filter),
+                format('done: %s done, %s skipped', v_act.done, v_act.skipped)
+            );
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        IF left(SQLSTATE, 2) IN ('40', '53', '55', '57') THEN
+            RAISE;
+        END IF;
+        UPDATE livewell.bulk_act b
+        SET failures = b.failures + 1, stepped_at = v_now,
+            error = left(livewell.redact(SQLERRM), 1000)
+        WHERE b.id = v_act.id;
+        v_ended := v_act.failures + 1 >= c_tries;
+        IF v_ended THEN
+            PERFORM livewell.end_bulk_act(v_act.id, SQLERRM, v_act.asked_by);
+        END IF;
+        RETURN QUERY SELECT v_act.id, v_act.action, 0::bigint, v_ended, SQLERRM;
+        RETURN;
+    END page;
+    RETURN QUERY SELECT v_act.id, v_act.action, v_done, v_ended, NULL::text;
 END
 $$;
 COMMENT ON FUNCTION livewell.step_bulk_act IS

@@ -1,6 +1,6 @@
 -- Delete dead letters for good.
 --
--- Called by: step_bulk_act; CLI `dead discard`, clients, which write down who did it.
+-- Called by: act_on_page; CLI `dead discard`, clients, which write down who did it.
 -- A letter that is being redriven right now is left alone. A batch keeps counting it as failed.
 CREATE OR REPLACE FUNCTION livewell.discard_dead(p_ids bigint[])
 RETURNS bigint

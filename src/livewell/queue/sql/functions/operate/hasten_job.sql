@@ -1,6 +1,6 @@
 -- Run a delayed job now instead of at its time.
 --
--- Called by: step_bulk_act; CLI `jobs retry`, clients.
+-- Called by: act_on_page; CLI `jobs retry`, clients.
 CREATE OR REPLACE FUNCTION livewell.hasten_job(p_id bigint)
 RETURNS boolean
 LANGUAGE plpgsql
