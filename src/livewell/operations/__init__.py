@@ -6,6 +6,7 @@ metrics.py   gauges, counters and histograms as Prometheus reads them
 endpoint.py  a worker's own metrics page
 warnings.py  what was tolerated, and how often
 doctor/      what is wrong, and the command that mends it
+bulk_acts.py  a worker's loop that does acts on many
 mend.py      what operators do when the system cannot help itself
 capability.py  what operations offer to the rest
 """

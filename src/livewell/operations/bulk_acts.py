@@ -23,7 +23,7 @@ from livewell.schedule.work import Work, WorkerContext
 
 log = structlog.get_logger("livewell.acts")
 
-PAGE_ROWS = 200  # of one transaction: some tens of milliseconds
+PAGE_ROWS = 200  # of one transaction: 10 ms
 POLL_SECONDS = 5.0
 _STEP = "SELECT action, did, error FROM livewell.step_bulk_act(%s)"
 _AGAIN_SECONDS = 1.0  # after a page that failed

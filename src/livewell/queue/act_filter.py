@@ -79,12 +79,6 @@ class ActFilter:
         """True if no field is set."""
         return not self.to_query()
 
-    def words(self) -> str:
-        """The filter as a person says it: "of queue mail, reason lost"."""
-        said = {"queue": "in queue", "task": "of task", "group": "of group", "key": "with key"}
-        parts = [f"{said.get(name, name)} {value}" for name, value in self.to_query().items()]
-        return ", ".join(parts) or "all of them"
-
 
 NAMES = tuple(one.name for one in fields(ActFilter))
 TIMES = ("since", "until")

@@ -12,7 +12,7 @@ from livewell.db import Database
 from livewell.queue.act_filter import ActFilter
 
 Record = dict[str, Any]
-LOOK_ROWS = 20_000  # the newest; 100,000 letters would take half a second
+LOOK_ROWS = 20_000  # the newest: 30 ms to group them, 60 ms to find none that matches
 _GROUPS_MAX = 100
 _PAGE = "SELECT livewell.look_dead(%s::jsonb, %s, %s, %s, %s)"
 _GROUPS = "SELECT * FROM livewell.group_dead(%s::jsonb, %s, %s)"

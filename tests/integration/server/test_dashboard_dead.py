@@ -71,6 +71,11 @@ def worked(web: Web) -> None:
         pass
 
 
+async def test_nothing_is_said_in_words(web: Web) -> None:
+    """Not as a failure, and not as zero."""
+    assert (await operator(web).get("/dead")).text.count("Nothing has failed for good.") == 2
+
+
 async def test_letters_are_grouped_filtered_and_shown_as_text(dead: Web) -> None:
     """By queue, task and reason, with counts; the URL holds the filter."""
     client = operator(dead)

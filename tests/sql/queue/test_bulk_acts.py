@@ -22,14 +22,13 @@ def letters(session: QueueSession, n: int = 1, **options: Any) -> list[int]:
     return ids
 
 
-def begin(session: QueueSession, action: str, key: str | None = None, expected: int = 0, **filters: str) -> Row:
+def begin(session: QueueSession, action: str, request: str | None = None, **filters: str) -> Row:
     """The act, and whether it is new."""
     return session.rows(
-        "SELECT * FROM livewell.begin_bulk_act(%s, %s::jsonb, %s, NULL, %s, 'ann')",
+        "SELECT * FROM livewell.begin_bulk_act(%s, %s::jsonb, %s, NULL, 5, 'ann')",
         action,
         json.dumps(filters),
-        key,
-        expected,
+        request,
     )[0]
 
 
@@ -65,7 +64,7 @@ def test_everything_that_matches_is_redriven_in_pages(queue: QueueSession) -> No
     other = letters(queue, 2, kind="b")
     assert count(queue, "redrive", task="a") == (5, "exact")
 
-    act_id, _ = begin(queue, "redrive", expected=5, task="a")
+    act_id, _ = begin(queue, "redrive", task="a")
     assert work(queue, limit=2) >= 3
 
     assert act(queue, act_id, "state", "done", "skipped", "share") == ("done", 5, 0, 1)
@@ -260,3 +259,23 @@ def test_old_acts_go(queue: QueueSession) -> None:
     assert queue.value("SELECT livewell.prune_bulk_acts(90, 100)") == 1
     assert act_id not in queue.column("SELECT id FROM livewell.bulk_act")
     assert len(queue.column("SELECT id FROM livewell.bulk_act")) == 1
+
+
+@pytest.mark.parametrize("action", ["cancel", "hasten", "redrive", "discard"])
+def test_a_worker_has_the_rights_it_needs_and_operators_ask(queue: QueueSession, action: str) -> None:
+    """An operator cannot step, a worker cannot ask."""
+    letters(queue, 2, unique_key=None)
+    queue.enqueue(1)
+    queue.enqueue(1, delay_seconds=60)
+    queue.rows("SET ROLE livewell_operate")
+    try:
+        act_id, _ = begin(queue, action)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            work(queue)
+        queue.rows("SET ROLE livewell_worker")
+        assert work(queue) >= 1
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            begin(queue, action)
+    finally:
+        queue.rows("RESET ROLE")
+    assert act(queue, act_id, "state", "error") == ("done", None)

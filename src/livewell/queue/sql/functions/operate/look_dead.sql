@@ -26,7 +26,8 @@ DECLARE
     v_row       record;
     v_letters   jsonb[] := '{}';
     v_looked    integer := 0;
-    v_next      record;
+    v_next_at   timestamptz;
+    v_next_id   bigint;
     v_more      boolean := false;
 BEGIN
     FOR v_row IN
@@ -43,7 +44,8 @@ BEGIN
             EXIT;
         END IF;
         v_looked := v_looked + 1;
-        v_next := v_row;
+        v_next_at := v_row.died_at;
+        v_next_id := v_row.id;
         IF (v_queue IS NULL OR v_row.queue = v_queue)
             AND (v_kind IS NULL OR v_row.kind = v_kind)
             AND (v_reason IS NULL OR v_row.reason = v_reason)
@@ -59,8 +61,8 @@ BEGIN
     END LOOP;
     RETURN jsonb_build_object(
         'letters', to_jsonb(v_letters), 'looked', v_looked,
-        'next_at', CASE WHEN v_more THEN v_next.died_at END,
-        'next_id', CASE WHEN v_more THEN v_next.id END
+        'next_at', CASE WHEN v_more THEN v_next_at END,
+        'next_id', CASE WHEN v_more THEN v_next_id END
     );
 END
 $$;
