@@ -367,6 +367,16 @@ def test_a_dead_letter_is_edited_and_redriven(run: Run, jobs: list[int], tmp_pat
     assert "is no dead letter, it is ready" in run("dead", "show", letter).stderr
 
 
+def test_dead_letters_are_discarded_for_good(run: Run, jobs: list[int]) -> None:
+    """By id at once; by queue only with --yes; each leaves a line in the audit."""
+    result = run("dead", "discard", str(jobs[3]), "1", "--json")
+    assert (result.exit_code, lines(result)) == (1, [{"discarded": 1, "missing": 1}])
+    assert "add --yes" in run("dead", "discard", "--queue", "broken").stderr
+    assert run("dead", "discard", "--queue", "broken", "--yes").stdout == ("1 dead letter discarded in queue broken.\n")
+    assert run("dead", "list").stdout == "There are no dead letters.\n"
+    assert [line["action"] for line in lines(run("audit", "list", "--json"))] == ["dead.discard", "dead.discard"]
+
+
 def test_a_dead_letter_that_is_not_there_is_said(run: Run, jobs: list[int]) -> None:
     """Exit 1, and what was there is redriven all the same."""
     assert "dead letter 1: there is none" in run("dead", "edit", "1", "--payload", "{}").stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from livewell.db.nudge import Nudger
 from livewell.db.open_app import OpenApp
 from livewell.errors import InvalidOption, JobNotFound, UnknownQueue
 from livewell.model import Cancelled, JobState
-from livewell.queue.definition import encode_json
+from livewell.queue.definition import check_json, encode_json
 from livewell.queue.job_filter import LIVE, JobFilter
 from livewell.queue.nudges import CANCEL, EVERY
 from livewell.queue.why import Why
@@ -32,6 +33,15 @@ _PAUSED = (
 _PAUSE = acts.audited("livewell.pause_queue(%s, %s)", before=_PAUSED)
 _CANCEL = acts.audited("livewell.cancel_job(%s)")
 _HASTEN = acts.audited("livewell.hasten_job(%s)")
+_DISCARD = acts.audited("livewell.discard_dead(%s)")
+_REDRIVE = (
+    "WITH done AS MATERIALIZED (SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)) "  # noqa: S608 - constants of ours
+    "SELECT d.redriven, d.kept, "
+    + acts.recorded("d.redriven || ' redriven, ' || d.kept || ' stayed'", count="d.redriven")
+    + " FROM done d"
+)
+_MEND = acts.located("livewell.mend_dead(%s, %s::jsonb, %s, %s)")
+_IDS_NAMED_MAX = 50  # in a line of the audit
 _QUEUE_NAMES_MAX = 20  # in the words for a queue that is not there
 
 LOOK_ROWS = 20_000  # of one look for jobs
@@ -222,11 +232,37 @@ class QueueAdmin:
         )
         return [_with_task(row) for row in rows]
 
-    async def edit(self, job_id: int, payload: object) -> None:
-        """Mend a dead letter's payload."""
-        text = encode_json(f"dead letter {job_id}", payload, self._database.settings.payload_bytes_max)
-        if not (await self._database.call("SELECT livewell.edit_dead(%s, %s::jsonb)", (job_id, text)))[0][0]:
-            raise JobNotFound(f"dead letter {job_id}: there is none with that id; list them with: livewell dead list")
+    async def letter(self, job_id: int) -> Record:
+        """One dead letter, as job() shows it; raises JobNotFound if it is none, and says what it is."""
+        record = await self.job(job_id)
+        if record["state"] != JobState.FAILED:
+            raise JobNotFound(
+                f"job {job_id} is no dead letter, it is {record['state']}; see: livewell jobs show {job_id}"
+            )
+        return record
+
+    async def edit(self, job_id: int, payload: object, *, was: str | None = None) -> None:
+        """Mend a dead letter's payload.
+
+        `payload`: a JSON object, or its text, every digit of which is kept. `was`: the payload that
+        the caller has seen, as job() shows it; if it is another one by now, nothing is done.
+        """
+        what = f"dead letter {job_id}"
+        bytes_max = self._database.settings.payload_bytes_max
+        if isinstance(payload, str):
+            text = check_json(what, payload, bytes_max)
+        else:
+            text = encode_json(what, payload, bytes_max)
+        seen = None if was is None else hashlib.md5(was.encode(), usedforsecurity=False).hexdigest()
+        answer = (await self._database.call(_MEND, (acts.origin(), job_id, text, seen, acts.actor())))[0][0]
+        if answer == "unknown":
+            raise JobNotFound(f"{what}: there is none with that id; list them with: livewell dead list")
+        if answer == "changed":
+            raise InvalidOption(f"{what}: somebody else changed its payload meanwhile; look at it again")
+
+    async def discard(self, ids: Sequence[int]) -> int:
+        """Delete dead letters for good; answers how many there were."""
+        return int((await self._database.call(_DISCARD, (list(ids), *_letters("dead.discard", ids))))[0][0])
 
     async def redrive(
         self,
@@ -240,9 +276,8 @@ class QueueAdmin:
 
         Answers how many went, and how many stayed because their key is taken.
         """
-        rows = await self._database.call(
-            "SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)", (ids, queue, task, limit)
-        )
+        act = _letters("dead.redrive", ids, queue=queue, task=task)
+        rows = await self._database.call(_REDRIVE, (ids, queue, task, limit, *act))
         if rows[0][0]:
             self._nudger.nudge(EVERY)
         return rows[0][0], rows[0][1]
@@ -253,6 +288,15 @@ class QueueAdmin:
         names = [str(row[0]) for row in await self._database.call(query, (_QUEUE_NAMES_MAX + 1,))]
         more = " and more" if len(names) > _QUEUE_NAMES_MAX else ""
         return (", ".join(names[:_QUEUE_NAMES_MAX]) or "none") + more
+
+
+def _letters(action: str, ids: Sequence[int] | None, **others: str | None) -> acts.Line:
+    """The line of the audit for an act on dead letters."""
+    named: dict[str, Any] = {name: value for name, value in others.items() if value is not None}
+    if ids is None:
+        return acts.line(action, ", ".join(f"{name} {value}" for name, value in named.items()) or "all", **named)
+    subject = f"job {ids[0]}" if len(ids) == 1 else f"{len(ids)} dead letters"
+    return acts.line(action, subject, ids=list(ids[:_IDS_NAMED_MAX]), **named)
 
 
 def _with_task(row: Record) -> Record:

@@ -24,5 +24,7 @@ class SyncAdmin(Mirror[QueueAdmin]):
     cancel = blocking(QueueAdmin.cancel)
     retry = blocking(QueueAdmin.retry)
     dead = blocking(QueueAdmin.dead)
+    letter = blocking(QueueAdmin.letter)
     edit = blocking(QueueAdmin.edit)
+    discard = blocking(QueueAdmin.discard)
     redrive = blocking(QueueAdmin.redrive)

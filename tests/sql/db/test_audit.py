@@ -26,7 +26,13 @@ def database(livewell_dsn: str) -> Iterator[Connection]:
 
 def write(database: Connection, **given: Any) -> tuple[Any, ...]:
     """Record an act, and read its line back."""
-    row = {"actor": "ann", "origin": "page 192.0.2.7", "action": "queues.pause", "subject": "mail", "arguments": "{}"}
+    row: dict[str, Any] = {
+        "actor": "ann",
+        "origin": "page 192.0.2.7",
+        "action": "queues.pause",
+        "subject": "mail",
+        "arguments": "{}",
+    }
     row |= {"answer": "done", "before": None, "after": None, "n": None, **given}
     database.execute(
         """SELECT livewell.audit_act(%(actor)s, %(origin)s, %(action)s, %(subject)s, %(arguments)s::jsonb, %(answer)s,
@@ -37,7 +43,7 @@ def write(database: Connection, **given: Any) -> tuple[Any, ...]:
         "SELECT actor, origin, action, subject, arguments, before, after, n FROM livewell.audit ORDER BY id DESC LIMIT 1"
     ).fetchone()
     assert found is not None
-    return found
+    return tuple(found)
 
 
 def test_a_line_says_who_from_where_what_before_and_after(database: Connection) -> None:

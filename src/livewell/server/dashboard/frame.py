@@ -21,6 +21,7 @@ from starlette.routing import Route
 from livewell.capability import Act, Capability, View
 from livewell.db.acts import act_as
 from livewell.errors import (
+    ActNotFound,
     AlertNotFound,
     InvalidOption,
     InvalidPayload,
@@ -40,7 +41,7 @@ from livewell.server.pages import CLOSED
 from livewell.telemetry.redact import redact
 
 ADDRESS_CHARS_MAX = 2000
-_GONE = (AlertNotFound, JobNotFound, UnknownLimiter, UnknownQueue, UnknownSchedule, UnknownType)
+_GONE = (ActNotFound, AlertNotFound, JobNotFound, UnknownLimiter, UnknownQueue, UnknownSchedule, UnknownType)
 HEADERS = {**CLOSED, "Cache-Control": "no-store"}
 Endpoint = Callable[[Request], Awaitable[Response]]
 Panels = Callable[[Visit], Awaitable[Sequence[Panel] | Elsewhere]]

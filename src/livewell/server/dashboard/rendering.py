@@ -32,7 +32,7 @@ from livewell.server.answers.problems import Problem
 from livewell.server.dashboard.visit import Loaded, Panel, Rights
 from livewell.server.dashboard.withheld import withhold
 from livewell.server.pages import shelf
-from livewell.telemetry.control_characters import printable
+from livewell.telemetry.control_characters import escaped, printable
 from livewell.telemetry.redact import redact
 from livewell.version import VERSION
 from livewell.web import DASHBOARD, UI
@@ -87,6 +87,7 @@ def _environment(folders: tuple[tuple[str, Path], ...], rights: Rights) -> Envir
         "share": words.share,
         "instant": instant,
         "pretty": pretty,
+        "editable": editable,
         "shown": shown,
         "sparkline": sparkline,
         "path": path_part,
@@ -162,6 +163,11 @@ def read_exact(text: str) -> Any:
 def write_exact(value: Any, *, indent: int | None = None) -> str:
     """JSON of a value, or of a part of one, that read_exact() has read."""
     return _MARKED.sub(r"\1", json.dumps(value, indent=indent, ensure_ascii=False))
+
+
+def editable(text: str) -> str:
+    """The same as pretty() for a form: all of it, and an escape for each character that cannot be seen."""
+    return escaped(write_exact(read_exact(text), indent=2))
 
 
 def _marked(digits: str) -> str:
