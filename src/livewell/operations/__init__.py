@@ -6,6 +6,7 @@ metrics.py   gauges, counters and histograms as Prometheus reads them
 endpoint.py  a worker's own metrics page
 warnings.py  what was tolerated, and how often
 doctor/      what is wrong, and the command that mends it
+manual.py    the pages of the documentation
 mend.py      what operators do when the system cannot help itself
 capability.py  what operations offer to the rest
 """

@@ -14,6 +14,7 @@ process.py         what one server process holds: pools, limits, streams
 pools.py           one pool per database role
 pages.py           HTML pages and static files
 depends.py         what routes ask for: the process, a caller with a scope
+findings.py        what the doctor found, asked once in 30 seconds at most
 late_schedules.py  which schedules are late, asked once a second at most
 capability.py      what the server offers to the rest of the house
 doctor.py          a check of the doctor: what the gate refuses
