@@ -30,14 +30,14 @@ Fits = Callable[[datetime], bool]
         ("0 2 * * *", "every day at 02:00 Europe/Paris"),
         ("*/5 * * * *", "every 5 minutes"),
         ("30 9,16 * * MON", "Mondays at 09:30 and 16:30 Europe/Paris"),
-        ("*/5 9-17 * * 1-5", "every 5 minutes from 09:00 to 17:59, Monday to Friday Europe/Paris"),
+        ("*/5 9-17 * * 1-5", "every 5 minutes from 09:00 to 17:59, Monday to Friday (Europe/Paris)"),
         ("0 9 1 * MON", "the 1st of the month and also Mondays at 09:00 Europe/Paris"),
         ("0 9 */16 * MON", "the 1st and 17th of the month if that is a Monday at 09:00 Europe/Paris"),
         ("0 9 1-31 * MON", "every day at 09:00 Europe/Paris"),
         ("0 0 L * *", "the last day of the month at 00:00 Europe/Paris"),
         ("5 4 * * SUN#2", "the 2nd Sunday of the month at 04:05 Europe/Paris"),
-        ("0 * * * *", "every hour Europe/Paris"),
-        ("0 */2 * * *", "every 2 hours Europe/Paris"),
+        ("0 * * * *", "every hour (Europe/Paris)"),
+        ("0 */2 * * *", "every 2 hours (Europe/Paris)"),
         ("0 6 * JAN-MAR *", "every day in January to March at 06:00 Europe/Paris"),
         ("@daily", "@daily"),
         ("1--100000000 * * * *", "1--100000000 * * * *"),
@@ -112,7 +112,7 @@ def test_the_words_say_the_slots_of_the_reader(cron: str, day: int) -> None:
 
 def _read(words: str) -> Fits:
     """The minutes that these words mean."""
-    words = words.removesuffix(" UTC")
+    words = words.removesuffix(" UTC").removesuffix(" (UTC)")
     if clock := re.fullmatch(r"(.*) at (\d\d:\d\d(?:, \d\d:\d\d)*(?: and \d\d:\d\d)?)", words):
         days, times = _days(clock[1]), set(_list(clock[2]))
         return lambda at: f"{at:%H:%M}" in times and days(at)

@@ -8,6 +8,7 @@ warnings.py  what was tolerated, and how often
 doctor/      what is wrong, and the command that mends it
 duties.py    what is done by the clock: the figures of each minute
 bulk_acts.py  a worker's loop that does acts on many
+manual.py    the pages of the documentation
 mend.py      what operators do when the system cannot help itself
 capability.py  what operations offer to the rest
 """

@@ -72,7 +72,7 @@ def cron_words(cron: str, zone: str) -> str:
         return f"{days or 'every day'} {times} {zone}"
     if not days and len(read.hours) == 24 and (step := _step(sorted(read.minutes), 60)):
         return "every minute" if step == 1 else f"every {step} minutes"
-    return ", ".join(part for part in (times, days) if part) + f" {zone}"
+    return ", ".join(part for part in (times, days) if part) + f" ({zone})"
 
 
 def _times(minutes: list[int], hours: list[int]) -> tuple[str, bool]:

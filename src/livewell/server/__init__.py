@@ -18,6 +18,7 @@ depends.py         what routes ask for: the process, a caller with a scope
 looks.py           what people who look at the dashboard use of the database
 state_sampler.py   the state of the system, read once for everybody who looks
 plan_sampler.py    the plan, made now and then for everybody who looks
+findings.py        what the doctor found, asked once in 30 seconds at most
 late_schedules.py  which schedules are late, asked once a second at most
 capability.py      what the server offers to the rest of the house
 doctor.py          a check of the doctor: what the gate refuses

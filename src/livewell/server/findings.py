@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 
@@ -25,7 +26,9 @@ log = structlog.get_logger("livewell.dashboard")
 
 FRESH_SECONDS = 30.0
 EXAMINE_SECONDS_MAX = 15.0
+CHECK_SECONDS = 5.0  # nobody waits for it, so it may take longer than `livewell doctor`
 _AT_ONCE_SECONDS = 5.0  # that the first look waits
+_EXAMINE = partial(examine, check_seconds=CHECK_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Findings:
         address: str,
         settings: Settings,
         *,
-        examine: Callable[[str, Settings], Awaitable[list[Finding]]] = examine,
+        examine: Callable[[str, Settings], Awaitable[list[Finding]]] = _EXAMINE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._address = address

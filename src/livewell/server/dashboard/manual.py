@@ -1,4 +1,4 @@
-"""A page of the documentation as HTML: headings, paragraphs, lists, tables left out, code. Pure.
+"""A page of the documentation as HTML: headings, paragraphs, lists and code. Pure.
 
 Our own pages are written with few means (Markdown), so few lines read them. Whatever is not known is
 shown as the text that it is; everything is escaped.
@@ -26,8 +26,8 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """The parts of a page below its title."""
-    return [_block(part) for part in _parts(text)]
+    """The parts of a page below its title, without the way back to its index."""
+    return [_block(part) for part in _parts(text) if not part.startswith("All rules: [")]
 
 
 def _parts(text: str) -> Iterator[str]:
