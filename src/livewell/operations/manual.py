@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import livewell
 from livewell.capability import capabilities
 
 
 def root() -> Path:
     """The folder of the pages: inside an installed package, or beside the source in a checkout."""
-    package = Path(livewell.__file__).parent
+    package = Path(__file__).parents[1]
     inside = package / "docs"
     return inside if inside.is_dir() else package.parents[1] / "docs"
 

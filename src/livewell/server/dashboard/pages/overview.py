@@ -16,6 +16,7 @@ from livewell.telemetry.system_state import Document
 
 MINUTES = 60
 _GOOD = ("fresh", "unverifiable")  # unverifiable: the source gives no time, and the value was fetched in time
+_SHOWN_ABOVE = ("schedule ", "alert P")  # late schedules and alerts, which have links
 _MINUTES = "SELECT minute, figures FROM livewell.list_minutes(%s)"
 
 
@@ -31,8 +32,9 @@ async def panels(visit: Visit) -> list[Panel]:
     async def wrong() -> Loaded:
         sample = await sampler.look()
         rules = [one for one in parts(sample.document, "alerts", "rules") if one["fired"]]
-        late = parts(sample.document, "schedules", "late")
-        lines = stuck(sample.document)
+        known = {one["name"] for one in parts(sample.document, "schedules", "schedules")}
+        late = [{**one, "known": one["name"] in known} for one in parts(sample.document, "schedules", "late")]
+        lines = [line for line in stuck(sample.document) if not line.startswith(_SHOWN_ABOVE)]
         found = doctor_counts(visit.state.looks.findings.peek())
         is_empty = not (rules or late or lines or found)
         return of_sample(sample, None, rules=rules, late=late, stuck=lines, doctor=found, is_empty=is_empty)
