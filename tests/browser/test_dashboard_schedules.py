@@ -180,7 +180,7 @@ async def test_the_command_that_mends_is_copied(night: Site, log_in: LogIn, cont
     await page.reload()
     assert await page.locator("#findings time").first.get_attribute("datetime") == at
     await page.goto(night.base + "/")
-    await expect(page.locator("#wrong")).to_contain_text("The doctor found")
+    await expect(page.locator("#wrong")).to_contain_text("The doctor has")
 
 
 async def test_without_javascript_everything_can_be_read(night: Site, log_in: LogIn, context: BrowserContext) -> None:

@@ -219,7 +219,7 @@ async def test_findings_are_grouped_and_counted_on_the_first_page(night: Web) ->
     page = await _main(night, "/doctor")
     assert page.index(">P0<") < page.index("schedule late")
     assert "livewell alerts enable ops" in page
-    assert "The doctor</a> found" in await _main(night, "/")
+    assert "The doctor</a> has" in await _main(night, "/")
 
 
 def test_a_page_of_the_manual_is_html_and_nothing_else() -> None:

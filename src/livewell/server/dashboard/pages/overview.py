@@ -32,7 +32,8 @@ async def panels(visit: Visit) -> list[Panel]:
     async def wrong() -> Loaded:
         sample = await sampler.look()
         rules = [one for one in parts(sample.document, "alerts", "rules") if one["fired"]]
-        late = parts(sample.document, "schedules", "late")
+        known = {one["name"] for one in parts(sample.document, "schedules", "schedules")}
+        late = [{**one, "known": one["name"] in known} for one in parts(sample.document, "schedules", "late")]
         lines = stuck_lines(sample.document)
         found = doctor_counts(visit.state.looks.findings.peek())
         is_empty = not (rules or late or lines or found)
