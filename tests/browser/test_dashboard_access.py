@@ -46,6 +46,7 @@ async def test_a_key_is_made_copied_and_revoked_by_keyboard(site: Site, log_in: 
     """The secret is shown once; the key works, and after its end it does not."""
     site.start()
     page = await log_in()
+    await page.goto(f"{site.base}/")
     await page.get_by_role("link", name="Access").click()
     await page.get_by_role("heading", name="Who may do what?").wait_for()
     await shoot(page, "access")
@@ -85,6 +86,7 @@ async def test_the_audit_tells_who_did_what_and_filters_by_a_click(site: Site, l
             after,
         )
     page = await log_in()
+    await page.goto(f"{site.base}/")
     await page.get_by_role("link", name="Audit").click()
     await page.get_by_role("heading", name="Who did what?").wait_for()
     table = page.locator("#audit")
@@ -108,10 +110,12 @@ async def test_log_out_and_log_out_everywhere(site: Site, log_in: LogIn, context
     """Without a script; each leads to the login, and the page is not there any more."""
     site.start()
     page = await log_in()
+    await page.goto(f"{site.base}/")
     await press(page, "Log out")
     await page.wait_for_url(f"{site.base}/login")
     assert COOKIE not in [one["name"] for one in await context.cookies()]
     page = await log_in()
+    await page.goto(f"{site.base}/")
     await page.goto(f"{site.base}/access")
     await press(page, "Log out everywhere")
     await page.wait_for_url(f"{site.base}/login")

@@ -55,7 +55,7 @@ async def _begin(site: Site, log_in: LogIn) -> Story:
     return Story(page)
 
 
-async def test_why_is_aapl_stale(site: Site, log_in: LogIn, story_rows: None) -> None:  # noqa: ARG001 - rows are there
+async def test_why_is_aapl_stale(site: Site, log_in: LogIn, story_rows: None) -> None:
     """Types, the type, the key typed."""
     story = await _begin(site, log_in)
     await story.click("quote", within="#types")
@@ -67,7 +67,7 @@ async def test_why_is_aapl_stale(site: Site, log_in: LogIn, story_rows: None) ->
     story.ends()
 
 
-async def test_will_the_budget_last_the_month(site: Site, log_in: LogIn, story_rows: None) -> None:  # noqa: ARG001 - as above
+async def test_will_the_budget_last_the_month(site: Site, log_in: LogIn, story_rows: None) -> None:
     """Limits."""
     story = await _begin(site, log_in)
     await story.click("Limits", within="nav")
@@ -76,7 +76,7 @@ async def test_will_the_budget_last_the_month(site: Site, log_in: LogIn, story_r
     story.ends()
 
 
-async def test_what_is_stuck_and_why(site: Site, log_in: LogIn, story_rows: None) -> None:  # noqa: ARG001 - as above
+async def test_what_is_stuck_and_why(site: Site, log_in: LogIn, story_rows: None) -> None:
     """Work, the jobs of the queue, the job."""
     story = await _begin(site, log_in)
     await story.click("Work", within="nav")
@@ -86,7 +86,7 @@ async def test_what_is_stuck_and_why(site: Site, log_in: LogIn, story_rows: None
     story.ends()
 
 
-async def test_what_failed_last_night_and_redrive_it(site: Site, log_in: LogIn, story_rows: None) -> None:  # noqa: ARG001 - as above
+async def test_what_failed_last_night_and_redrive_it(site: Site, log_in: LogIn, story_rows: None) -> None:
     """Dead letters, the letter, redrive."""
     story = await _begin(site, log_in)
     await story.click("Dead letters", within="nav")
@@ -97,7 +97,7 @@ async def test_what_failed_last_night_and_redrive_it(site: Site, log_in: LogIn, 
     story.ends()
 
 
-async def test_who_paused_that_queue(site: Site, log_in: LogIn, story_rows: None) -> None:  # noqa: ARG001 - as above
+async def test_who_paused_that_queue(site: Site, log_in: LogIn, story_rows: None) -> None:
     """Audit."""
     story = await _begin(site, log_in)
     await story.click("Audit", within="nav")

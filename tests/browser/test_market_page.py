@@ -203,7 +203,7 @@ async def test_whoever_is_not_let_in_is_told_how(site: Site, context: BrowserCon
     complaints.network_expected = True
     site.start()
     page = await context.new_page()
-    await page.goto(site.base)
+    await page.goto(f"{site.base}/market")
     await expect(page.locator("h1")).to_have_text("You are not logged in.")
     await expect(page.locator("h1")).to_have_attribute("data-tone", "none")  # an ordinary state, and no alarm
     await expect(page.locator("#banner code")).to_have_text(f"livewell keys login --address {site.base}")

@@ -20,8 +20,11 @@ Record = dict[str, Any]
 _TEXT_CHARS_MAX = 200
 _SECONDS_MAX = 3660 * 86_400.0
 # An instant, or a number of seconds before now by the database's clock.
-_TIME = "coalesce(%s::timestamptz, livewell.now() - %s * interval '1 second')"
-_LIST = f"SELECT * FROM livewell.list_acts(%s, %s, %s, %s, %s, {_TIME}, {_TIME})"  # noqa: S608 - constants of ours
+_LIST = (
+    "SELECT * FROM livewell.list_acts(%s, %s, %s, %s, %s, "
+    "coalesce(%s::timestamptz, livewell.now() - %s * interval '1 second'), "
+    "coalesce(%s::timestamptz, livewell.now() - %s * interval '1 second'))"
+)
 
 
 @dataclass(frozen=True, slots=True)

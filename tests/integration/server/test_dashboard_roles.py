@@ -46,15 +46,20 @@ FILLED = {"{name}": "quote", "{id}": "64", "{key:path}": "AAPL"}
 PLACES = {"/queues/": "mail", "/schedules/": "nightly", "/upstreams/": "fmp"}
 FIELDS = {
     "/types/{name}/{key:path}/ttl": {"ttl": "5m"},
-    "/dead/redrive": {"id": "65"},
     "/access/keys": {"name": "robot", "scope": "view"},
+}
+# Acts that need more than a row to act on; each is driven, with its line in the audit, by the test that is named.
+ELSEWHERE = {
+    "/acts": "test_dashboard_dead.py",
+    "/acts/{id}/cancel": "test_dashboard_dead.py",
+    "/alerts/{id}/silence": "test_dashboard_alerts.py",
+    "/alerts/unsilence": "test_dashboard_alerts.py",
+    "/alerts/channels/{name}/test": "test_dashboard_alerts.py",
+    "/alerts/channels/{name}/enable": "test_dashboard_alerts.py",
+    "/dead/{id}/edit": "test_dashboard_dead.py",
 }
 # Acts that leave no line, each with its reason.
 SILENT = {
-    "/jobs/{id}/cancel": "written down where jobs are cancelled",
-    "/jobs/{id}/retry": "written down where jobs are retried",
-    "/dead/redrive": "written down where dead letters are redriven",
-    "/types/{name}/{key:path}/refresh": "written down where a refresh is asked for",
     "/logout": "only the login of a browser can end itself; see test_access.py",
 }
 TABLES = """
@@ -161,13 +166,15 @@ async def test_no_route_changes_anything_for_whoever_may_not(stage: Web) -> None
     assert digest(stage) == before
 
 
-@pytest.mark.parametrize("act", ACTS, ids=lambda act: act.path)
+@pytest.mark.parametrize("act", [act for act in ACTS if act.path not in ELSEWHERE], ids=lambda act: act.path)
 async def test_every_act_is_in_the_audit(stage: Web, act: Act) -> None:
     """Who, from where, what; and the act itself went well."""
     key = stage.key("view", "subscribe", "observe", "operate", "admin")
     other = stage.key("view")
     count = "SELECT count(*) FROM livewell.audit WHERE actor = %s AND origin = 'page 127.0.0.1'"
-    path = filled(act.path, **({"{id}": other.id} if act.path.startswith("/access") else {}))
+    numbers = {"/access": other.id, "/dead": "65"}
+    number = next((text for start, text in numbers.items() if act.path.startswith(start)), FILLED["{id}"])
+    path = filled(act.path, **{"{id}": number})
 
     answer = await post(with_key(stage, key), path, FIELDS.get(act.path))
 
@@ -189,7 +196,7 @@ async def test_who_observes_sees_every_page_and_no_payload_error_or_button(stage
             where = filled(path, **{"{id}": number})
             seen, full = await observer.get(where), await operator.get(where)
             assert MARK not in seen.text, where
-            assert full.status_code in (200, 303), where
+            assert full.status_code in (200, 303, 404), where  # 404: no batch has this number
             if view.scope == "operate":
                 assert seen.status_code == 403, where
                 continue

@@ -126,10 +126,11 @@ async def test_a_ttl_of_its_own_is_set_and_taken_away(market: Web) -> None:
     assert "TTL: 5 min, of its own" in page
     page = await _done(market, "/types/quote/AAPL/ttl/clear")
     assert "has the TTL of its type again" in page
-    assert market.rows("SELECT action, subject, arguments FROM livewell.audit ORDER BY id") == [
-        ("types.ttl.set", "quote AAPL", {"ttl_seconds": 300.0, "before": None}),
-        ("types.ttl.clear", "quote AAPL", {"before": 300.0}),
-    ]
+    [(action, before, after), (cleared, was, _)] = market.rows(
+        "SELECT action, before, after FROM livewell.audit WHERE subject = 'quote AAPL' ORDER BY id"
+    )
+    assert (action, before["own"], after) == ("types.set_ttl", False, {"ttl_seconds": 300.0, "own": True})
+    assert (cleared, was) == ("types.clear_ttl", {"ttl_seconds": 300, "own": True})
 
 
 @pytest.mark.parametrize("wish", ["", "soon", "-1", "0", "500d", "1e999"])

@@ -59,15 +59,15 @@ _TYPE_RULE = """
 SELECT jsonb_strip_nulls(jsonb_build_object('ttl_seconds', extract(epoch FROM t.ttl), 'strategy', t.strategy, 'cron', t.cron, 'zone', t.zone))
 FROM livewell.data_type t WHERE t.name = %s FOR NO KEY UPDATE
 """
-_KEY_TTL = """
+_OWN_RULE = """
 SELECT jsonb_build_object('ttl_seconds', extract(epoch FROM coalesce(l.ttl_override, t.ttl)), 'own', l.ttl_override IS NOT NULL)
 FROM livewell.data_type t LEFT JOIN livewell.ledger l ON l.data_type = t.name AND l.key = %s WHERE t.name = %s
 """
 _PAUSE_TYPE = acts.audited("livewell.pause_type(%s, %s)", before=_TYPE_PAUSED)
 _PAUSE_UPSTREAM = acts.audited("livewell.pause_upstream(%s, %s)", before=_UPSTREAM_PAUSED)
 _CHANGE = acts.audited("livewell.change_type(%s, %s, %s, %s, %s)", before=_TYPE_RULE)
-_SET_TTL = acts.audited("livewell.set_ttl(%s, %s, %s)", before=_KEY_TTL)
-_CLEAR_TTL = acts.audited("livewell.clear_ttl(%s, %s)", before=_KEY_TTL)
+_GIVE_OWN = acts.audited("livewell.set_ttl(%s, %s, %s)", before=_OWN_RULE)
+_TAKE_OWN = acts.audited("livewell.clear_ttl(%s, %s)", before=_OWN_RULE)
 _ADD = acts.audited("livewell.add_universe(%s, %s)", count="d.answer")
 _DEACTIVATE = acts.audited("livewell.deactivate_universe(%s, %s)", count="d.answer")
 
@@ -147,13 +147,13 @@ class TypeAdmin:
         """Let one key stay fresh for so long, from now on; answers the seconds."""
         span = _span(ttl)
         act = acts.line("types.set_ttl", f"{name} {key}", after={"ttl_seconds": span, "own": True})
-        await self._database.call(_SET_TTL, (key, name, name, key, timedelta(seconds=span), *act))
+        await self._database.call(_GIVE_OWN, (key, name, name, key, timedelta(seconds=span), *act))
         return span
 
     async def clear_ttl(self, name: str, key: str) -> bool:
         """Let the time to live of the type hold again; whether the key had its own."""
         act = acts.line("types.clear_ttl", f"{name} {key}", after={"own": False})
-        [(had, _)] = await self._database.call(_CLEAR_TTL, (key, name, name, key, *act))
+        [(had, _)] = await self._database.call(_TAKE_OWN, (key, name, name, key, *act))
         return bool(had)
 
     async def ttls(

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from livewell.db import Database
-from livewell.db.acts import actor
+from livewell.db.acts import actor, origin
 from livewell.errors import InvalidOption, UnknownType
 
 Record = dict[str, Any]
@@ -18,7 +18,12 @@ Record = dict[str, Any]
 VERDICTS = ("stale", "failing", "missing", "lagging", "unverifiable", "fresh", "parked")
 WANTED = (*VERDICTS, "own_ttl")  # what list_type_keys() can be asked for
 
-_REFRESH = "SELECT demand, queue, throttled, retry_at FROM livewell.refresh_key(%s, %s, %s)"
+# The origin is an argument of the call, so it is set before the call.
+_REFRESH = (
+    "SELECT r.demand, r.queue, r.throttled, r.retry_at "
+    "FROM (SELECT set_config('livewell.origin', %s, true) AS origin) p "
+    "CROSS JOIN LATERAL livewell.refresh_key(%s, %s, coalesce(%s, p.origin)) r"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ class KeyAdmin:
 
     async def refresh(self, name: str, key: str) -> Refreshed:
         """Demand a refresh now, whatever the age; audited."""
-        found = Refreshed(*(await self._database.call(_REFRESH, (name, key, actor())))[0])
+        found = Refreshed(*(await self._database.call(_REFRESH, (origin(), name, key, actor())))[0])
         if found.demand == "unknown_type":
             raise UnknownType(f'type "{name[:60]}" is not in the registry; see: livewell types list')
         if found.demand == "bad_key":

@@ -50,6 +50,8 @@ async def panels(visit: Visit) -> list[Panel]:
 
     async def now() -> Loaded:
         why = await admin(visit).why(number)
+        if not visit.may_operate:
+            why = why.without_errors()
         before, since, after = why.words.partition(why.since_words or "\x00")
         return loaded(
             job=job,
@@ -62,7 +64,8 @@ async def panels(visit: Visit) -> list[Panel]:
 
     async def life() -> Loaded:
         links = await admin(visit).links(number)
-        return loaded(job=job, links=links, steps=list(timeline(job, links)))
+        shown = job if visit.may_operate else {**job, "error": None, "progress_note": None}
+        return loaded(job=shown, links=links, steps=list(timeline(shown, links)))
 
     async def payload() -> Loaded:
         text, is_revealed = job["payload"], visit.query.get("reveal") == "1"
