@@ -12,7 +12,7 @@
 CREATE OR REPLACE FUNCTION livewell.list_worst_windows(p_limiters text[], p_credentials text[])
 RETURNS TABLE (
     limiter text, credential text, window_seconds float8, allowed float8, worst bigint,
-    worst_at timestamptz, minutes bigint[])
+    ended_at timestamptz, minutes bigint[])
 LANGUAGE plpgsql
 STABLE
 SET search_path = ''
@@ -25,8 +25,8 @@ DECLARE
 BEGIN
     RETURN QUERY
     SELECT l.name, c.name, w.seconds,
-        least(l.rate_calls, c.learnt_calls) * w.seconds / l.rate_seconds, x.calls, x.since,
-        m.minutes
+        least(l.rate_calls, c.learnt_calls) * w.seconds / l.rate_seconds, x.calls,
+        x.since + interval '10 seconds', m.minutes
     FROM unnest(p_limiters[:100], p_credentials[:100]) AS g (limiter, credential)
     JOIN livewell.limiter l ON l.name = g.limiter AND l.breaker_failures IS NOT NULL
     JOIN livewell.limiter_credential c ON c.limiter = l.name AND c.name = g.credential
