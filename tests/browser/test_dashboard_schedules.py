@@ -156,6 +156,22 @@ async def test_an_alert_is_silenced_and_the_silence_ended_by_keyboard(night: Sit
     await expect(page.locator(".said")).to_contain_text("People are told of schedule_late")
 
 
+async def test_what_was_chosen_in_a_form_is_not_undone_by_a_repaint(night: Site, hand: Hand, log_in: LogIn) -> None:
+    """Seen failing: four hours were chosen, the panel was painted again, and the silence was of one hour."""
+    page = await log_in()
+    await page.goto(night.base + "/alerts")
+    await page.get_by_role("link", name="schedule late").first.click()
+    await page.locator("#alert select[name=for]").select_option("4h")
+    await page.locator("#alert button").focus()
+    hand.rows("UPDATE livewell.alert SET summary = 'it is later now' WHERE rule = 'schedule_late'")
+    hand.rows("UPDATE livewell.notification SET state = 'unknown' WHERE channel = 'phone'")
+    await expect(page.locator("#told")).to_contain_text("unknown")  # the other panel is painted again
+    await expect(page.locator("#alert select[name=for]")).to_have_value("4h")
+    await page.locator("#alert select[name=for]").select_option("1h")
+    await page.locator("h1").click()
+    await expect(page.locator("#alert")).to_contain_text("it is later now")  # nothing is chosen: it goes on
+
+
 async def test_a_channel_is_enabled_and_tested_by_keyboard(night: Site, log_in: LogIn) -> None:
     """Its receiver was gone."""
     page = await log_in()

@@ -2,7 +2,7 @@
  * Put a new panel in the place of the old one without disturbing its reader.
  *
  *     arrived ──nobody is busy in it──▶ in place: scroll, open rows and focus as before
- *        └──somebody types, or has selected something there──▶ waits; a newer one takes its place
+ *        └──somebody types, has filled in a form, or has selected something there──▶ waits; a newer one takes its place
  *
  * At most one repaint in REPAINT_MS, however much arrives.
  * @module repaint
@@ -41,8 +41,18 @@ function repaint() {
 function isBusy(panel) {
   const focused = document.activeElement;
   if (panel.contains(focused) && focused.matches("input, select, textarea")) return true;
+  if ([...panel.querySelectorAll("input, select, textarea")].some(isChanged)) return true;
   const selection = getSelection();
   return !selection.isCollapsed && panel.contains(selection.anchorNode);
+}
+
+/** Somebody chose something else than what the page came with: a new panel would undo that unseen. */
+function isChanged(control) {
+  if (control instanceof HTMLSelectElement) {
+    const given = [...control.options].findIndex((one) => one.defaultSelected);
+    return control.options.length > 0 && control.selectedIndex !== Math.max(given, 0);
+  }
+  return control.value !== control.defaultValue || control.checked !== control.defaultChecked;
 }
 
 function replace(old, html) {
