@@ -24,7 +24,7 @@ async def shoot(page: Page, name: str) -> None:
     for width in (1600, 390):
         for theme in ("light", "dark"):
             await page.set_viewport_size({"width": width, "height": 900})
-            await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type] # one of its words
+            await page.emulate_media(color_scheme=theme)
             await page.screenshot(path=str(Path(PICTURES) / f"{name}-{width}-{theme}.png"), full_page=True)
     await page.set_viewport_size({"width": 1280, "height": 900})
 

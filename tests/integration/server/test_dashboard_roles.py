@@ -49,12 +49,13 @@ FIELDS = {
     "/dead/redrive": {"id": "65"},
     "/access/keys": {"name": "robot", "scope": "view"},
 }
-# Acts that leave no line, each with its reason.
+# Acts that leave no line, each with its reason. One that begins to leave a line fails until it is
+# taken out of here.
 SILENT = {
-    "/jobs/{id}/cancel": "written down where jobs are cancelled",
-    "/jobs/{id}/retry": "written down where jobs are retried",
-    "/dead/redrive": "written down where dead letters are redriven",
-    "/types/{name}/{key:path}/refresh": "written down where a refresh is asked for",
+    "/jobs/{id}/cancel": "a gap: QueueAdmin.cancel does not record yet",
+    "/jobs/{id}/retry": "a gap: QueueAdmin.retry does not record yet",
+    "/dead/redrive": "a gap: QueueAdmin.redrive does not record yet",
+    "/types/{name}/{key:path}/refresh": "a gap: a refresh that was asked for on a page is not recorded yet",
     "/logout": "only the login of a browser can end itself; see test_access.py",
 }
 TABLES = """
@@ -175,8 +176,7 @@ async def test_every_act_is_in_the_audit(stage: Web, act: Act) -> None:
         assert answer.status_code == 403
     else:
         assert answer.status_code in (200, 303), answer.text
-    if act.path not in SILENT:
-        assert stage.rows(count, f"key:{key.id}") == [(1,)]
+    assert stage.rows(count, f"key:{key.id}") == [(0 if act.path in SILENT else 1,)]
 
 
 async def test_who_observes_sees_every_page_and_no_payload_error_or_button(stage: Web) -> None:

@@ -26,14 +26,20 @@ def database(livewell_dsn: str) -> Iterator[Connection]:
 
 def write(database: Connection, **given: Any) -> tuple[Any, ...]:
     """Record an act, and read its line back."""
-    row = {"actor": "ann", "origin": "page 192.0.2.7", "action": "queues.pause", "subject": "mail", "arguments": "{}"}
+    row: dict[str, Any] = {
+        "actor": "ann",
+        "origin": "page 192.0.2.7",
+        "action": "queues.pause",
+        "subject": "mail",
+        "arguments": "{}",
+    }
     row |= {"answer": "done", "before": None, "after": None, "n": None, **given}
     database.execute(
         """SELECT livewell.audit_act(%(actor)s, %(origin)s, %(action)s, %(subject)s, %(arguments)s::jsonb, %(answer)s,
         %(before)s::jsonb, %(after)s::jsonb, %(n)s)""",
         row,
     )
-    found = database.execute(
+    found: tuple[Any, ...] | None = database.execute(
         "SELECT actor, origin, action, subject, arguments, before, after, n FROM livewell.audit ORDER BY id DESC LIMIT 1"
     ).fetchone()
     assert found is not None
