@@ -279,6 +279,25 @@ def test_a_traceback_is_shown_only_when_debugging(bare: Run, monkeypatch: pytest
 # ── looking and mending ──
 
 
+def test_the_audit_tells_who_paused_a_queue(run: Run, jobs: list[int]) -> None:
+    """By command: who, from where, before and after; filters leave out the others."""
+    assert jobs
+    queue = lines(run("queues", "list", "--json"))[0]["name"]
+    run("queues", "pause", queue)
+    run("queues", "pause", queue)
+
+    [again, first] = lines(run("audit", "list", "--action", "queues.pause", "--subject", queue, "--json"))
+
+    assert (first["before"], first["after"]) == ({"paused": False}, {"paused": True})
+    assert (again["before"], again["after"]) == ({"paused": True}, {"paused": True})
+    assert first["actor"].startswith("cli:")
+    assert first["origin"].startswith("cli")
+    assert len(lines(run("audit", "list", "--actor", first["actor"], "--since", "1h", "--json"))) == 2
+    assert run("audit", "list", "--until", "1h").stdout == "Nothing that was done matches.\n"
+    assert "paused" in run("audit", "list").stdout
+    assert run("audit", "list", "--since", "yesterday").exit_code == 2
+
+
 def test_empty_lists_say_so_in_words(run: Run) -> None:
     """Nothing is not an empty table."""
     assert run("jobs", "list").stdout == "There are no live jobs.\n"

@@ -39,6 +39,8 @@ FREE = {
     "[TYPE:]KEY",
     "[APP]",
     "[PSQL ARGUMENT]...",
+    "WHO",
+    "WHAT",
 }
 PLAIN = {
     "FILE...": str(TYPES),

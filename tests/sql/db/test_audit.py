@@ -39,7 +39,7 @@ def write(database: Connection, **given: Any) -> tuple[Any, ...]:
         %(before)s::jsonb, %(after)s::jsonb, %(n)s)""",
         row,
     )
-    found = database.execute(
+    found: tuple[Any, ...] | None = database.execute(
         "SELECT actor, origin, action, subject, arguments, before, after, n FROM livewell.audit ORDER BY id DESC LIMIT 1"
     ).fetchone()
     assert found is not None

@@ -52,7 +52,8 @@ def list_audit(*, before: int | None, limit: int, as_json: bool, **filters: str 
     empty = "Nothing was done by hand yet." if wish == Filters() else "Nothing that was done matches."
     print_table(columns, (_cells(row, now) for row in found.rows), empty=empty)
     if found.next is not None:
-        echo(f"\nThere may be more: --before {found.next}")
+        seen = f"The newest {limit:,} are shown" if len(found.rows) >= limit else "Not all lines were looked at"
+        echo(f"\n{seen}; for more: --before {found.next}")
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:

@@ -118,7 +118,7 @@ def check_key(name: str, scopes: Sequence[str], types: Sequence[str], seconds: f
         raise InvalidOption("a public key may live in a web page, so it may have the scopes view and subscribe only")
     if types and not OF_EVERY_TYPE.isdisjoint(scopes):
         raise InvalidOption(
-            "a key that is bound to types can neither observe nor operate: what operators see and do concerns every "
+            "a key that is bound to types cannot operate or observe: what operators see and do concerns every "
             "type. Name no type, or make two keys"
         )
     if len(set(types)) > 100 or not all(one.isidentifier() and one.isascii() and len(one) <= 48 for one in types):
