@@ -15,7 +15,6 @@ progress.py    follow jobs while they run
 admin.py       look, pause, cancel, mend, redrive, discard
 dead_letters.py  dead letters by time and by group
 job_filter.py  which jobs a list or a page is about
-act_filter.py  which jobs or dead letters an act on many is about
 bulk_acts.py   acts on all that match: count, ask for it, follow it
 why.py         why a job is not running
 declarations.py  queues and limiters that a program states, told to the database once

@@ -99,7 +99,7 @@ class QueueAdmin:
         """Stop (or start) claiming from a queue."""
         act = acts.line("queues.pause" if paused else "queues.resume", queue, after={"paused": paused})
         if not (await self._database.call(_PAUSE, (queue, queue, paused, *act)))[0][0]:
-            raise UnknownQueue(f"queue {queue!r} is not declared; there are: {await self._queue_names()}")
+            raise UnknownQueue(f"queue {queue!r} is not declared; there are: {await _queue_names(self._database)}")
         if not paused:
             self._nudger.nudge(queue)
 
@@ -128,22 +128,13 @@ class QueueAdmin:
         rows: list[Record] = []
         looked, place, left = 0, after, looks
         while True:
-            found = await self._look(wanted, place, newest=newest, limit=limit - len(rows))
+            found = await _look(self._database, wanted, place, newest=newest, limit=limit - len(rows))
             rows += found.rows
             looked += found.looked
             left = None if left is None else left - 1
             if found.next is None or len(rows) >= limit or left == 0:
                 return JobPage(rows, looked, found.next)
             place = found.next
-
-    async def _look(self, wanted: JobFilter, after: int, *, newest: bool, limit: int) -> JobPage:
-        document = json.dumps(wanted.document())
-        found = await self._database.call_dicts(_FIND, (document, after, newest, limit, LOOK_ROWS, wanted.state))
-        looked, place = found[0]["looked"], found[0]["next"]
-        rows = [_with_task(row) for row in found if row["id"] is not None]
-        for row in rows:
-            del row["looked"], row["next"]
-        return JobPage(rows, looked, place)
 
     async def count(self, wanted: JobFilter) -> JobCount:
         """How many match, from one look."""
@@ -282,13 +273,6 @@ class QueueAdmin:
             self._nudger.nudge(EVERY)
         return rows[0][0], rows[0][1]
 
-    async def _queue_names(self) -> str:
-        """Some of the queues that there are, in words."""
-        query = "SELECT q.name FROM livewell.queue q ORDER BY q.name LIMIT %s"
-        names = [str(row[0]) for row in await self._database.call(query, (_QUEUE_NAMES_MAX + 1,))]
-        more = " and more" if len(names) > _QUEUE_NAMES_MAX else ""
-        return (", ".join(names[:_QUEUE_NAMES_MAX]) or "none") + more
-
 
 def _letters(action: str, ids: Sequence[int] | None, **others: str | None) -> acts.Line:
     """The line of the audit for an act on dead letters."""
@@ -302,3 +286,22 @@ def _letters(action: str, ids: Sequence[int] | None, **others: str | None) -> ac
 def _with_task(row: Record) -> Record:
     """The column is called kind, and a task is called task everywhere else."""
     return {"task" if name == "kind" else name: value for name, value in row.items()}
+
+
+async def _look(database: Database, wanted: JobFilter, after: int, *, newest: bool, limit: int) -> JobPage:
+    """One bounded look: ids and rows in one statement, of one instant."""
+    document = json.dumps(wanted.document())
+    found = await database.call_dicts(_FIND, (document, after, newest, limit, LOOK_ROWS, wanted.state))
+    looked, place = found[0]["looked"], found[0]["next"]
+    rows = [_with_task(row) for row in found if row["id"] is not None]
+    for row in rows:
+        del row["looked"], row["next"]
+    return JobPage(rows, looked, place)
+
+
+async def _queue_names(database: Database) -> str:
+    """Some of the queues that there are, in words."""
+    query = "SELECT q.name FROM livewell.queue q ORDER BY q.name LIMIT %s"
+    names = [str(row[0]) for row in await database.call(query, (_QUEUE_NAMES_MAX + 1,))]
+    more = " and more" if len(names) > _QUEUE_NAMES_MAX else ""
+    return (", ".join(names[:_QUEUE_NAMES_MAX]) or "none") + more

@@ -14,13 +14,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Literal
 
 from livewell.db import Database
 from livewell.db.acts import actor, located, origin
 from livewell.db.nudge import Nudger
 from livewell.errors import ActNotFound, InvalidOption
-from livewell.queue.act_filter import ActFilter, BulkAction
+from livewell.queue.job_filter import JobFilter
 from livewell.queue.nudges import ACTS
 from livewell.words import number
 
@@ -35,6 +36,18 @@ _BEGIN = (
 )
 _LIST = "SELECT * FROM livewell.list_bulk_acts(%s, %s, %s)"
 _END = located("livewell.end_bulk_act(%s, NULL, %s)")
+
+
+class BulkAction(StrEnum):
+    """What can be done to all that match.
+
+    cancel and hasten (run now) are about live jobs, redrive and discard about dead letters.
+    """
+
+    CANCEL = "cancel"
+    HASTEN = "hasten"
+    REDRIVE = "redrive"
+    DISCARD = "discard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,7 @@ class BulkActs:
         self._database = database
         self._nudger = nudger
 
-    async def count(self, action: BulkAction, matching: ActFilter, *, before: datetime | None = None) -> Matching:
+    async def count(self, action: BulkAction, matching: JobFilter, *, before: datetime | None = None) -> Matching:
         """How many it would touch; nothing is changed."""
         [row] = await self._database.call(_COUNT, (action.value, _document(matching), before))
         return Matching(*row)
@@ -76,7 +89,7 @@ class BulkActs:
     async def begin(
         self,
         action: BulkAction,
-        matching: ActFilter,
+        matching: JobFilter,
         *,
         key: str | None = None,
         before: datetime | None = None,
@@ -91,7 +104,7 @@ class BulkActs:
     async def confirm(
         self,
         action: BulkAction,
-        matching: ActFilter,
+        matching: JobFilter,
         *,
         expected: int,
         key: str | None = None,
@@ -125,8 +138,8 @@ class BulkActs:
         return ended
 
 
-def _document(matching: ActFilter) -> str:
-    return json.dumps(matching.to_query())
+def _document(matching: JobFilter) -> str:
+    return json.dumps(matching.document())
 
 
 def _unknown(act_id: int) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from livewell.db import Database
-from livewell.queue.act_filter import ActFilter
+from livewell.queue.job_filter import JobFilter
 
 Record = dict[str, Any]
 LOOK_ROWS = 20_000  # the newest: 30 ms to group them, 60 ms to find none that matches
@@ -47,7 +47,7 @@ class DeadLetters:
         self._database = database
 
     async def page(
-        self, matching: ActFilter, *, before: tuple[datetime, int] | None = None, limit: int = 50
+        self, matching: JobFilter, *, before: tuple[datetime, int] | None = None, limit: int = 50
     ) -> LetterPage:
         """A page of those that match, before this place."""
         at, job_id = before or (None, None)
@@ -55,12 +55,12 @@ class DeadLetters:
         [(found,)] = await self._database.call(_PAGE, params)
         return LetterPage(found["letters"], found["next_at"], found["next_id"], found["looked"])
 
-    async def groups(self, matching: ActFilter) -> LetterGroups:
+    async def groups(self, matching: JobFilter) -> LetterGroups:
         """Those that match, counted."""
         rows = await self._database.call_dicts(_GROUPS, (_document(matching), LOOK_ROWS, _GROUPS_MAX))
         looked, groups = (rows[0]["looked"], rows[0]["groups"]) if rows else (0, 0)
         return LetterGroups(rows, groups - len(rows), looked >= LOOK_ROWS)
 
 
-def _document(matching: ActFilter) -> str:
-    return json.dumps(matching.to_query())
+def _document(matching: JobFilter) -> str:
+    return json.dumps(matching.document())

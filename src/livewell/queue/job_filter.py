@@ -1,7 +1,7 @@
 """Which jobs are meant: the filter of lists and of acts on all that match. Pure.
 
-    address of a page, options, parameters ──from_query──▶ JobFilter ──document──▶ find_jobs (SQL)
-                                              ◀──to_query──┘
+    address of a page, options, parameters ──from_query──▶ JobFilter ──document──▶ SQL
+                                              ◀──to_query──┘  └──at_rest──▶ the same at any time
 
 A filter names jobs of one table: live ones (no state, or one of LIVE), dead letters (failed), or
 the history (succeeded, cancelled), which has no groups, keys and batches.
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from livewell.errors import InvalidOption
@@ -20,8 +20,11 @@ from livewell.model import JobState
 
 LIVE = (JobState.DELAYED.value, JobState.HELD.value, JobState.READY.value, JobState.RUNNING.value)
 IN_HISTORY = (JobState.SUCCEEDED.value, JobState.CANCELLED.value)
+TIMES = ("since", "until")
 STATES = (*LIVE, *IN_HISTORY, JobState.FAILED.value)
 TEXT_CHARS_MAX = 512  # as long as a key may be
+
+AGO_SECONDS_MAX = 3660 * 86400.0
 
 _AGO = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?(s|min|m|h|d)(?: ago)?")
 _UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
@@ -32,7 +35,9 @@ _WHEN = "write an age such as 90s, 30min, 2h or 7d, or a time such as 2026-11-16
 class JobFilter:
     """Every part that is set must match.
 
-    since and until are of the time when a job was made: an age ("2h") or an instant, as written.
+    since and until are an age ("2h") or an instant, as written. They are of the time when a job was
+    made; in lists of dead letters and acts on them, of the time when it died. Only those have a
+    reason.
     """
 
     queue: str | None = None
@@ -43,11 +48,12 @@ class JobFilter:
     since: str | None = None
     until: str | None = None
     batch: int | None = None
+    reason: str | None = None
 
     def __post_init__(self) -> None:
         if self.state is not None and self.state not in STATES:
             raise InvalidOption(f"state {self.state!r}: allowed are {', '.join(STATES)}")
-        for name in ("queue", "task", "group", "key"):
+        for name in ("queue", "task", "group", "key", "reason"):
             text = getattr(self, name)
             if text is not None and ("\x00" in text or len(text) > TEXT_CHARS_MAX):
                 raise InvalidOption(f"{name}: at most {TEXT_CHARS_MAX} characters, without NUL")
@@ -56,7 +62,7 @@ class JobFilter:
                 f"state {self.state}: the history keeps no group, key or batch of a job; leave those out, "
                 "or ask for live or failed jobs"
             )
-        for name, text in (("since", self.since), ("until", self.until)):
+        for name, text in ((name, getattr(self, name)) for name in TIMES):
             if text is not None:
                 _moment(name, text)
         if self.batch is not None and not 0 < self.batch < 2**63:
@@ -78,10 +84,24 @@ class JobFilter:
     def document(self) -> dict[str, Any]:
         """As find_jobs takes it: an age stays an age, because the database's clock decides."""
         given = self._set()
-        for name in ("since", "until"):
+        for name in TIMES:
             if name in given:
                 given |= _moment(name, given.pop(name))
         return given
+
+    @property
+    def has_age(self) -> bool:
+        """True if what it means depends on when it is asked."""
+        return any(f"{name}_seconds" in self.document() for name in TIMES)
+
+    def at_rest(self, now: datetime) -> Self:
+        """The same with instants for ages: what it means then, it means at any time."""
+        found = self.document()
+        for name in TIMES:
+            ago = found.pop(f"{name}_seconds", None)
+            if ago is not None:
+                found[name] = (now - timedelta(seconds=ago)).astimezone(UTC).isoformat()
+        return replace(self, **found)
 
     @property
     def is_live(self) -> bool:
@@ -93,11 +113,17 @@ class JobFilter:
         return {name: value for name, value in found.items() if value is not None}
 
 
+NAMES = tuple(one.name for one in fields(JobFilter))
+
+
 def _moment(name: str, text: str) -> dict[str, Any]:
     """since_seconds or since, in the form of find_jobs."""
     ago = _AGO.fullmatch(text.strip())
     if ago is not None:
-        return {f"{name}_seconds": float(ago[1]) * _UNITS[ago[2]]}
+        seconds = float(ago[1]) * _UNITS[ago[2]]
+        if seconds > AGO_SECONDS_MAX:
+            raise InvalidOption(f"{name} {text[:60]!r}: at most ten years ago")
+        return {f"{name}_seconds": seconds}
     try:
         at = datetime.fromisoformat(text.strip())
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

@@ -12,8 +12,8 @@ from livewell.db import Database
 from livewell.db.nudge import Nudger
 from livewell.operations import bulk_acts
 from livewell.operations.bulk_acts import BulkActLoop
-from livewell.queue.act_filter import ActFilter, BulkAction
-from livewell.queue.bulk_acts import BulkActs
+from livewell.queue.bulk_acts import BulkAction, BulkActs
+from livewell.queue.job_filter import JobFilter
 from livewell.settings import Settings
 
 LETTERS = """
@@ -50,7 +50,7 @@ async def test_a_worker_begins_at_once_and_does_all_of_it(database: Database) ->
     loop = asyncio.create_task(BulkActLoop(database, nudger, poll_seconds=3600).run())
     await asyncio.sleep(0.1)
     acts = BulkActs(database, nudger)
-    begun = await acts.begin(BulkAction.REDRIVE, ActFilter(queue="mail"), expected=500)
+    begun = await acts.begin(BulkAction.REDRIVE, JobFilter(queue="mail"), expected=500)
     record = await ended(acts, begun.id)
 
     assert (record["state"], record["done"], record["skipped"]) == ("done", 500, 0)
@@ -67,9 +67,9 @@ async def test_an_act_that_cannot_be_done_is_given_up_and_says_why(
     nudger = Nudger(database)
     loop = asyncio.create_task(BulkActLoop(database, nudger, poll_seconds=0.05).run())
     acts = BulkActs(database, nudger)
-    begun = await acts.begin(BulkAction.REDRIVE, ActFilter(), expected=500)
+    begun = await acts.begin(BulkAction.REDRIVE, JobFilter(), expected=500)
     record = await ended(acts, begun.id)
-    other = await ended(acts, (await acts.begin(BulkAction.DISCARD, ActFilter())).id)
+    other = await ended(acts, (await acts.begin(BulkAction.DISCARD, JobFilter())).id)
 
     assert record["state"] == "failed"
     assert "refuses" in str(record["error"])

@@ -56,6 +56,7 @@ DEFINER_ALLOWED = {
     "end_login": "livewell_api has no table rights; it can end nothing but the one login it is given",
     "redeem_link": "livewell_api has no table rights; it uses up the link it is given, and makes a login with "
     "no more than its scopes",
+    "test_channel": "an operator may test a channel and write no alert; its only input is the name of a channel",
     "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
 }
 HOT_TABLES = ["job", "worker", "stat", "warning", "ledger", "viewer", "viewer_session", "session_share", "singleton"]

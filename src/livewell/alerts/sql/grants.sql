@@ -4,14 +4,14 @@
 SELECT livewell.grant_rights($matrix$
 object                              api      hub      operate  worker   readonly
 
--- tables. Operators silence, and test channels: a test is a firing with one notification.
+-- tables. Operators silence; a test of a channel is made by test_channel() for them.
 table alert                         -        -        r        rawd     r
 table alert_channel                 -        -        rw(disabled_at,quiet_until)  rawd     r
-table alert_firing                  -        -        ra       rawd     r
+table alert_firing                  -        -        r        rawd     r
 table alert_lasting                 -        -        r        rawd     r
 table alert_rule                    -        -        r        rawd     r
 table alert_silence                 -        -        raw      rawd     r
-table notification                  -        -        ra(firing_id,channel,next_at)  rawd     r
+table notification                  -        -        r        rawd     r
 table notification_attempt          -        -        r        rawd     r
 
 -- functions

@@ -17,6 +17,7 @@ from typing import Any
 import click
 
 from livewell.cli.command import command
+from livewell.cli.output import AS_JSON, print_json
 from livewell.cli.terminal import echo
 from livewell.errors import ConfigurationError
 
@@ -37,7 +38,8 @@ _SIZES = {"wide": (1600, 1000, "light"), "dark": (1600, 1000, "dark"), "phone": 
     metavar="SECONDS",
     help="How long the demo runs before the first picture.",
 )
-def screenshots(folder: Path, seconds: float) -> None:
+@AS_JSON
+def screenshots(*, folder: Path, seconds: float, as_json: bool) -> None:
     """Take a picture of every page, from a demo with faults.
 
     Needs Chromium and the package playwright (pip install 'livewell[dev]'). Files are named
@@ -45,7 +47,10 @@ def screenshots(folder: Path, seconds: float) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = asyncio.run(_take(folder, seconds, _chromium()))
-    echo(f"{taken} pictures in {folder}")
+    if as_json:
+        print_json({"folder": str(folder), "pictures": taken})
+    else:
+        echo(f"{len(taken)} pictures in {folder}")
 
 
 def _chromium() -> str:
@@ -57,7 +62,7 @@ def _chromium() -> str:
     return found
 
 
-async def _take(folder: Path, seconds: float, chromium: str) -> int:
+async def _take(folder: Path, seconds: float, chromium: str) -> list[str]:
     try:
         from playwright.async_api import async_playwright  # noqa: PLC0415 - heavy, and not always there
     except ImportError:
@@ -73,15 +78,15 @@ async def _take(folder: Path, seconds: float, chromium: str) -> int:
         await page.get_by_role("button", name="Log in").click()
         base = link.partition("/login#")[0]
         await page.wait_for_url(f"{base}/")
-        taken = 0
+        taken: list[str] = []
         for size, (width, height, scheme) in _SIZES.items():
             await page.set_viewport_size({"width": width, "height": height})
             await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two
             for path in _pages():
                 await page.goto(base + path)
                 await page.wait_for_timeout(_PAINT_MS)
-                await page.screenshot(path=folder / f"{path.strip('/') or 'overview'}-{size}.png", full_page=True)
-                taken += 1
+                taken.append(f"{path.strip('/') or 'overview'}-{size}.png")
+                await page.screenshot(path=folder / taken[-1], full_page=True)
         await browser.close()
     return taken
 

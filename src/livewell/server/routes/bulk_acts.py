@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from livewell.queue.act_filter import ActFilter, BulkAction
-from livewell.queue.bulk_acts import BulkActs, Ended
+from livewell.queue.bulk_acts import BulkAction, BulkActs, Ended
+from livewell.queue.job_filter import JobFilter
 from livewell.server.answers.json_answer import After, JobId, JsonAnswer, Limit, page
 from livewell.server.depends import Operator, TheState
 from livewell.server.process import ServerProcess
@@ -34,13 +34,14 @@ class Which(BaseModel):
     state: Literal["delayed", "held", "ready", "running"] | None = None
     group: Text | None = None
     key: Text | None = None
+    batch: Annotated[int, Field(ge=1, lt=2**63)] | None = None
     reason: Literal["attempts", "refused", "payload", "lost"] | None = None
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
 
-    def filter(self) -> ActFilter:
+    def filter(self) -> JobFilter:
         """As acts take it."""
-        return ActFilter(**self.model_dump())
+        return JobFilter(**self.model_dump(mode="json"))
 
 
 class Count(BaseModel):

@@ -2,30 +2,36 @@
 
 To offer "all that match" on a page, give its panel these two and include "bulk_form.html":
 
-    bulk_filter     ActFilter.to_query(): what the page shows
+    bulk_filter     JobFilter.to_query(): what the page shows
     bulk_actions    [("redrive", "Redrive all that match")]: the actions, with the words of buttons
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from livewell.db import Database
 from livewell.errors import InvalidOption
-from livewell.queue.act_filter import ActFilter, needs_now
+from livewell.queue.job_filter import JobFilter
 from livewell.server.answers.problems import Problem
 
 REASONS = ("attempts", "refused", "payload", "lost")
 
 
-async def filter_of(database: Database, query: Mapping[str, str]) -> ActFilter:
-    """The filter of an address; how long ago is counted from the database's clock."""
+async def filter_of(database: Database, query: Mapping[str, str]) -> JobFilter:
+    """The filter of an address, at rest; how long ago is counted from the database's clock."""
     try:
-        return ActFilter.from_query(query, await database_now(database) if needs_now(query) else None)
+        return await at_rest(database, JobFilter.from_query(query))
     except InvalidOption as error:
         raise Problem(400, str(error), word="invalid") from None
+
+
+async def at_rest(database: Database, wanted: JobFilter) -> JobFilter:
+    """The same filter with instants, for an address or a form that is sent later."""
+    now = await database_now(database) if wanted.has_age else datetime.now(UTC)
+    return wanted.at_rest(now)
 
 
 async def database_now(database: Database) -> datetime:

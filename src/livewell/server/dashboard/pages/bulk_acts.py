@@ -9,8 +9,8 @@ import secrets
 from datetime import datetime
 
 from livewell.errors import InvalidOption
-from livewell.queue.act_filter import NAMES, ActFilter, BulkAction
-from livewell.queue.bulk_acts import BulkActs
+from livewell.queue.bulk_acts import BulkAction, BulkActs
+from livewell.queue.job_filter import NAMES, JobFilter
 from livewell.server.answers.json_answer import cursor
 from livewell.server.answers.problems import Problem
 from livewell.server.dashboard.pages.act_query import address, database_now, filter_of
@@ -99,7 +99,7 @@ async def one(visit: Visit) -> list[Panel]:
 
 async def begin(visit: Visit) -> Done:
     """Ask for it, if the number that was typed is the number that was shown."""
-    action, chosen = _action(visit.form.get("action", "")), ActFilter.from_query(visit.form)
+    action, chosen = _action(visit.form.get("action", "")), JobFilter.from_query(visit.form)
     at, key = _at(visit.form.get("at")), visit.form.get("request", "")[:_KEY_CHARS_MAX]
     shown, typed = visit.form.get("count", ""), visit.form.get("typed", "").translate(_SEPARATORS)
     if not (shown.isascii() and shown.isdigit() and len(shown) < 10) or at is None or not key:

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from livewell.errors import InvalidOption, JobNotFound
 from livewell.model import JobState
-from livewell.queue.act_filter import NAMES
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.dead_letters import LOOK_ROWS, DeadLetters
+from livewell.queue.job_filter import NAMES, JobFilter
 from livewell.server.answers.json_answer import cursor, place
 from livewell.server.answers.problems import Problem
 from livewell.server.dashboard.pages.act_query import REASONS, address, filter_of
@@ -49,7 +49,7 @@ async def panels(visit: Visit) -> list[Panel]:
         query_text = address("", query).removeprefix("?")
         return loaded(found=found, next=more, query=query_text, is_empty=not (found.letters or more))
 
-    fine = "Nothing has failed for good." if chosen.is_everything() else "No dead letter matches."
+    fine = "Nothing has failed for good." if chosen == JobFilter() else "No dead letter matches."
     return [
         Panel("filters", "Which letters", "dead_filter.html", filters),
         Panel("groups", "By queue, task and reason", "dead_groups.html", groups, fine),

@@ -9,6 +9,7 @@ from livewell.errors import InvalidOption
 from livewell.queue.admin import COUNT_MAX, LOOK_ROWS, JobCount, JobPage
 from livewell.queue.job_filter import IN_HISTORY, LIVE, JobFilter
 from livewell.server.answers.json_answer import cursor
+from livewell.server.dashboard.pages.act_query import at_rest
 from livewell.server.dashboard.pages.queues import admin
 from livewell.server.dashboard.visit import PAGE_ROWS, Elsewhere, Loaded, Panel, Visit, loaded
 from livewell.server.state_sampler import parts
@@ -45,6 +46,8 @@ async def panels(visit: Visit) -> list[Panel] | Elsewhere:
             first=_address(query) if visit.after else None,
             next=None if page.next is None else _address({**query, "after": cursor(page.next)}),
             look_rows=LOOK_ROWS,
+            bulk_filter=(await at_rest(visit.database, wanted)).to_query(),
+            bulk_actions=_actions(wanted),
             is_empty=not page.rows and page.next is None,
         )
 
@@ -77,6 +80,14 @@ def _looked(page: JobPage) -> int | None:
 def _states() -> list[tuple[str, tuple[str, ...]]]:
     """For the select: states by what they have in common."""
     return [("Not ended", LIVE), ("Ended", (*IN_HISTORY, "failed"))]
+
+
+def _actions(wanted: JobFilter) -> list[tuple[str, str]]:
+    """What can be done to all that match, as long as they have not ended."""
+    if not wanted.is_live:
+        return []
+    hasten = [("hasten", "Run all that match now")] if wanted.state == "delayed" else []
+    return [*hasten, ("cancel", "Cancel all that match")]
 
 
 def _title(visit: Visit) -> str:

@@ -9,8 +9,8 @@ STABLE
 SET search_path = ''
 AS $$
 DECLARE
-    c_live  CONSTANT text[] := '{queue,task,state,group,key,since,until}';
-    c_dead  CONSTANT text[] := '{queue,task,reason,group,key,since,until}';
+    c_live  CONSTANT text[] := '{queue,task,state,group,key,batch,since,until}';
+    c_dead  CONSTANT text[] := '{queue,task,reason,group,key,batch,since,until}';
     v_filter jsonb := jsonb_strip_nulls(coalesce(p_filter, '{}'));
     v_name  text;
 BEGIN

@@ -21,6 +21,7 @@ DECLARE
     v_reason    text := p_filter ->> 'reason';
     v_group     text := p_filter ->> 'group';
     v_key       text := p_filter ->> 'key';
+    v_batch     bigint := (p_filter ->> 'batch')::bigint;
     v_since     timestamptz := coalesce((p_filter ->> 'since')::timestamptz, '-infinity');
     v_until     timestamptz := coalesce((p_filter ->> 'until')::timestamptz, 'infinity');
     v_page      livewell.match_page;
@@ -31,6 +32,7 @@ BEGIN
                 AND (v_reason IS NULL OR d.reason = v_reason)
                 AND (v_group IS NULL OR d.group_key = v_group)
                 AND (v_key IS NULL OR d.unique_key = v_key)
+                AND (v_batch IS NULL OR d.batch_id = v_batch)
                 AND d.died_at >= v_since AND d.died_at < v_until
                 AND d.died_at <= p_before AS is_match
         FROM livewell.dead_job d

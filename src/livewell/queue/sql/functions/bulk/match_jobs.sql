@@ -22,6 +22,7 @@ DECLARE
     v_state text := p_filter ->> 'state';
     v_group text := p_filter ->> 'group';
     v_key   text := p_filter ->> 'key';
+    v_batch bigint := (p_filter ->> 'batch')::bigint;
     v_since timestamptz := coalesce((p_filter ->> 'since')::timestamptz, '-infinity');
     v_until timestamptz := coalesce((p_filter ->> 'until')::timestamptz, 'infinity');
     v_page  livewell.match_page;
@@ -33,6 +34,7 @@ BEGIN
                 AND (v_state IS NULL OR j.state = v_state::livewell.job_state)
                 AND (v_group IS NULL OR j.group_key = v_group)
                 AND (v_key IS NULL OR j.unique_key = v_key)
+                AND (v_batch IS NULL OR j.batch_id = v_batch)
                 AND j.created_at >= v_since AND j.created_at < v_until
                 AND j.created_at <= p_before AS is_match
         FROM livewell.job j

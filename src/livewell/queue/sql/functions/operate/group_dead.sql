@@ -21,12 +21,14 @@ DECLARE
     v_reason    text := p_filter ->> 'reason';
     v_group     text := p_filter ->> 'group';
     v_key       text := p_filter ->> 'key';
+    v_batch     bigint := (p_filter ->> 'batch')::bigint;
     v_since     timestamptz := coalesce((p_filter ->> 'since')::timestamptz, '-infinity');
     v_until     timestamptz := coalesce((p_filter ->> 'until')::timestamptz, 'infinity');
 BEGIN
     RETURN QUERY
     WITH seen AS MATERIALIZED (
-        SELECT d.id, d.queue, d.kind, d.reason, d.unique_key, d.group_key, d.died_at
+        SELECT d.id, d.queue, d.kind, d.reason, d.unique_key, d.group_key, d.batch_id,
+            d.died_at
         FROM livewell.dead_job d
         WHERE d.died_at >= v_since AND d.died_at < v_until
         ORDER BY d.died_at DESC LIMIT p_look
@@ -40,6 +42,7 @@ BEGIN
             AND (v_reason IS NULL OR s.reason = v_reason)
             AND (v_group IS NULL OR s.group_key = v_group)
             AND (v_key IS NULL OR s.unique_key = v_key)
+            AND (v_batch IS NULL OR s.batch_id = v_batch)
         GROUP BY s.queue, s.kind, s.reason
     )
     SELECT g.queue, g.kind, g.reason, g.n, g.first_at, g.last_at,

@@ -1,6 +1,6 @@
 -- A page of dead letters that match a filter, the newest first; a bounded look.
 --
--- Called by: the page of dead letters. p_filter: queue, task, reason, group, key, since, until.
+-- Called by: the page of dead letters. p_filter: queue, task, reason, group, key, batch, since, until.
 -- Index:     dead_job_died_idx, backwards. At most p_look rows are read: a filter that matches few
 --            answers a short page and where to go on.
 -- p_before_at, p_before_id: the last row of the page before.
@@ -21,6 +21,7 @@ DECLARE
     v_reason    text := p_filter ->> 'reason';
     v_group     text := p_filter ->> 'group';
     v_key       text := p_filter ->> 'key';
+    v_batch     bigint := (p_filter ->> 'batch')::bigint;
     v_since     timestamptz := coalesce((p_filter ->> 'since')::timestamptz, '-infinity');
     v_until     timestamptz := coalesce((p_filter ->> 'until')::timestamptz, 'infinity');
     v_row       record;
@@ -32,7 +33,7 @@ DECLARE
 BEGIN
     FOR v_row IN
         SELECT d.id, d.queue, d.kind, d.reason, d.attempt, d.lost, d.died_at, d.unique_key,
-            d.group_key, left(d.error, 400) AS error
+            d.group_key, d.batch_id, left(d.error, 400) AS error
         FROM livewell.dead_job d
         WHERE d.died_at >= v_since AND d.died_at < v_until
             AND d.died_at <= coalesce(p_before_at, 'infinity')
@@ -51,6 +52,7 @@ BEGIN
             AND (v_reason IS NULL OR v_row.reason = v_reason)
             AND (v_group IS NULL OR v_row.group_key = v_group)
             AND (v_key IS NULL OR v_row.unique_key = v_key)
+            AND (v_batch IS NULL OR v_row.batch_id = v_batch)
         THEN
             v_letters := v_letters || jsonb_build_object(
                 'id', v_row.id, 'queue', v_row.queue, 'task', v_row.kind, 'reason', v_row.reason,
