@@ -3,7 +3,8 @@
 What each line is: docs/reference/evidence/bench.md.
 
 pages    how long the server takes for every page, how many statements, how many bytes
-tabs     what ten open live tabs cost a worker that drains a queue
+tabs     what ten open live tabs cost a worker that drains a queue, the due check (tabs-due), and the
+         server's memory in half an hour (memory)
 browser  how soon the first page is usable in Chromium
 """
 

@@ -39,6 +39,8 @@ FREE = {
     "[TYPE:]KEY",
     "[APP]",
     "[PSQL ARGUMENT]...",
+    "RULE",
+    "GROUP",
     "WHO",
     "WHAT",
 }
@@ -47,6 +49,7 @@ PLAIN = {
     "file": "-",
     "ID": "1",
     "ID...": "1",
+    "DIR": str(TYPES / "quote.toml"),
     "URL": "http://127.0.0.1:9",
     "JSON": "{}",
     "TIME": "5s",

@@ -59,7 +59,7 @@ async def test_why_is_aapl_stale(site: Site, log_in: LogIn, story_rows: None) ->
     """Types, the type, the key typed."""
     story = await _begin(site, log_in)
     await story.click("quote", within="#types")
-    await story.page.get_by_label("Key", exact=False).first.fill("AAPL")
+    await story.page.get_by_label("Look up a key").fill("AAPL")
     story.clicks += 1
     await story.page.keyboard.press("Enter")
     await expect(story.page.locator("main")).to_contain_text("AAPL")

@@ -132,7 +132,12 @@ def say_more(rows: Sequence[Mapping[str, Any]], limit: int, place: Callable[[Map
     place: where a row stands, as --after takes it.
     """
     if len(rows) >= limit:
-        echo(f"\nThe first {limit:,} are shown; for more: --after {shlex.quote(str(place(rows[-1])))}")
+        say_next(f"The first {limit:,} are shown", "--after", place(rows[-1]))
+
+
+def say_next(shown: str, option: str, place: object) -> None:
+    """What part of a list is shown, and with which option the next part comes."""
+    echo(f"\n{shown}; for more: {option} {shlex.quote(str(place))}")
 
 
 def place_by_id(row: Mapping[str, Any]) -> object:

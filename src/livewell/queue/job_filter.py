@@ -94,12 +94,15 @@ class JobFilter:
         """True if what it means depends on when it is asked."""
         return any(f"{name}_seconds" in self.document() for name in TIMES)
 
-    def at_rest(self, now: datetime) -> Self:
-        """The same with instants for ages: what it means then, it means at any time."""
+    def at_rest(self, now: datetime | None) -> Self:
+        """The same with instants for ages: what it means now, it means at any time.
+
+        Without an age it needs not to know what time it is.
+        """
         found = self.document()
         for name in TIMES:
             ago = found.pop(f"{name}_seconds", None)
-            if ago is not None:
+            if ago is not None and now is not None:
                 found[name] = (now - timedelta(seconds=ago)).astimezone(UTC).isoformat()
         return replace(self, **found)
 

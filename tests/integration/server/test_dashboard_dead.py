@@ -94,7 +94,7 @@ async def test_letters_are_grouped_filtered_and_shown_as_text(dead: Web) -> None
     assert "No dead letter matches." in (await client.get("/dead?task=nothing")).text
     wrong = await client.get("/dead?since=yesterday")
     assert wrong.status_code == 400
-    assert "write an instant" in wrong.text
+    assert "write an age such as" in wrong.text
 
 
 async def test_the_list_goes_on_where_a_page_ended(dead: Web, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
-from livewell.cli.output import AS_JSON, LIMIT, Column, place_by_id, print_facts, print_json, print_table, say_more
+from livewell.cli.output import AS_JSON, LIMIT, Column, place_by_id, print_facts, print_json, print_table, say_more, say_next
 from livewell.cli.terminal import echo
 from livewell.duration import seconds
 from livewell.words import age, number, span
@@ -113,7 +113,7 @@ def past(*, limit: int, before: int | None, as_json: bool) -> None:
     columns += [Column("told"), Column("summary", elastic=True)]
     print_table(columns, (_past_cells(row, now) for row in rows), empty="Nothing that was wrong is over.")
     if len(rows) >= limit:
-        echo(f"\nThe newest {limit:,} are shown; for more: --before {rows[-1]['id']}")
+        say_next(f"The newest {limit:,} are shown", "--before", rows[-1]["id"])
 
 
 @alerts.command("silence")

@@ -53,7 +53,7 @@ def list_audit(*, before: int | None, limit: int, as_json: bool, **filters: str 
     print_table(columns, (_cells(row, now) for row in found.rows), empty=empty)
     if found.next is not None:
         seen = f"The newest {limit:,} are shown" if len(found.rows) >= limit else "Not all lines were looked at"
-        echo(f"\n{seen}; for more: --before {found.next}")
+        say_next(seen, "--before", found.next)
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:

@@ -9,8 +9,7 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
-from livewell.cli.output import AS_JSON, LIMIT, Column, JobId, print_json, print_table, short
-from livewell.cli.terminal import echo
+from livewell.cli.output import AS_JSON, LIMIT, Column, JobId, print_json, print_table, say_next, short
 from livewell.words import age, number, span
 
 if TYPE_CHECKING:
@@ -80,7 +79,8 @@ def _show(name: str | None, outcome: str | None, limit: int, before: int | None,
     empty = "There are no runs yet." if outcome is None else "No run among those that were looked at ended so."
     print_table(columns, (_cells(row, now) for row in rows), empty=empty)
     if following is not None:
-        echo(f"\nThere may be more: --before {following}")
+        shown = f"The newest {len(rows):,} are shown" if len(rows) >= limit else "Not all runs were looked at"
+        say_next(shown, "--before", following)
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:

@@ -9,7 +9,7 @@ To offer "all that match" on a page, give its panel these two and include "bulk_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from urllib.parse import urlencode
 
 from livewell.db import Database
@@ -30,8 +30,7 @@ async def filter_of(database: Database, query: Mapping[str, str]) -> JobFilter:
 
 async def at_rest(database: Database, wanted: JobFilter) -> JobFilter:
     """The same filter with instants, for an address or a form that is sent later."""
-    now = await database_now(database) if wanted.has_age else datetime.now(UTC)
-    return wanted.at_rest(now)
+    return wanted.at_rest(await database_now(database) if wanted.has_age else None)
 
 
 async def database_now(database: Database) -> datetime:

@@ -58,7 +58,9 @@ async def new(visit: Visit) -> list[Panel] | Elsewhere:
     The address gets a key, so that the same form sent twice is one act, and the instant of the
     first look: nothing younger is touched.
     """
-    action = _action(visit.query.get("action", ""))
+    if "action" not in visit.query:
+        return Elsewhere("/acts")
+    action = _action(visit.query["action"])
     chosen = await filter_of(visit.database, visit.query)
     key, at = visit.asked("request"), _at(visit.query.get("at"))
     if key is None or at is None:
