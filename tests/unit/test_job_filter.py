@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from livewell.errors import InvalidOption
@@ -16,6 +18,7 @@ WHOLE = {
     "since": "2h",
     "until": "2026-11-16 03:00",
     "batch": "7",
+    "reason": "attempts",
 }
 
 
@@ -48,6 +51,7 @@ def test_an_age_stays_one_and_an_instant_is_utc(text: str, document: dict[str, o
         {"state": "dead"},
         {"since": "yesterday"},
         {"until": "9999999999h"},
+        {"since": "99999d"},
         {"since": "0001-01-01T00:00+10:00"},
         {"state": "succeeded", "key": "k"},
         {"state": "cancelled", "batch": "1"},
@@ -62,3 +66,15 @@ def test_what_cannot_be_meant_is_refused(query: dict[str, str]) -> None:
     """By one error, which says what is allowed."""
     with pytest.raises(InvalidOption):
         JobFilter.from_query(query)
+
+
+def test_a_filter_at_rest_means_the_same_at_any_time() -> None:
+    """Ages become instants, and instants are in UTC: an act on many is asked for later than counted."""
+    now = datetime(2026, 11, 18, 3, tzinfo=UTC)
+    aged = JobFilter(queue="mail", since="2h", until="2026-11-18T02:00+01:00", batch=7)
+    rest = JobFilter(queue="mail", since="2026-11-18T01:00:00+00:00", until="2026-11-18T01:00:00+00:00", batch=7)
+
+    assert aged.has_age
+    assert aged.at_rest(now) == rest
+    assert not rest.has_age
+    assert rest.at_rest(None) == rest
