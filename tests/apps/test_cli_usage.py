@@ -40,6 +40,7 @@ FREE = {
     "[APP]",
     "[PSQL ARGUMENT]...",
     "RULE",
+    "DIR",
     "GROUP",
     "WHO",
     "WHAT",
@@ -49,7 +50,6 @@ PLAIN = {
     "file": "-",
     "ID": "1",
     "ID...": "1",
-    "DIR": str(TYPES / "quote.toml"),
     "URL": "http://127.0.0.1:9",
     "JSON": "{}",
     "TIME": "5s",
@@ -64,6 +64,7 @@ def wrong_usages() -> list[tuple[str, ...]]:
         for one in command.params:
             name = one.metavar or one.name or ""
             text = isinstance(one.type, click.types.StringParamType | click.types.UnprocessedParamType)
+            text = text or (isinstance(one.type, click.Path) and not one.type.exists)  # a name of what is made
             if getattr(one, "is_flag", False) or (text and name in FREE) or (path[0] == "keys" and one.name == "name"):
                 continue
             words = [*path]
