@@ -52,12 +52,18 @@ UNION ALL SELECT 'act', id::text, action, state, NULL FROM livewell.bulk_act
 UNION ALL SELECT 'singleton', name, fence::text, NULL, NULL FROM livewell.singleton
 """
 STAGED = (
-    "SELECT livewell.declare_schedule('somebodys', 'interval', NULL, NULL, interval '1 hour', NULL, 'once', "
-    "interval '1 hour', false, false)",
-    "INSERT INTO livewell.alert_channel (name, kind, source, level, repeats, since) "
-    "VALUES ('pager', 'webhook', 'env:PAGER', 'P2', false, now())",
-    "INSERT INTO livewell.bulk_act (asked_at, before_at, stepped_at, up_to_id, expected, action, asked_by, filter) "
-    "VALUES (now(), now(), now(), 0, 0, 'cancel', 'cli:test', '{}')",
+    (
+        "SELECT livewell.declare_schedule('somebodys', 'interval', NULL, NULL, interval '1 hour', NULL, 'once', "
+        "interval '1 hour', false, false)"
+    ),
+    (
+        "INSERT INTO livewell.alert_channel (name, kind, source, level, repeats, since) "
+        "VALUES ('pager', 'webhook', 'env:PAGER', 'P2', false, now())"
+    ),
+    (
+        "INSERT INTO livewell.bulk_act (asked_at, before_at, stepped_at, up_to_id, expected, action, asked_by, filter) "
+        "VALUES (now(), now(), now(), 0, 0, 'cancel', 'cli:test', '{}')"
+    ),
 )
 
 
