@@ -9,14 +9,10 @@ A line of another kind is a module with LINES of its own, added below.
 
 from __future__ import annotations
 
-import os
-import platform
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from bench import report, runner, server
+from bench import whole_run
 from bench.line import Line
 from bench.operations import schedules, state
 from bench.operations.lab import Lab
@@ -33,30 +29,11 @@ def run(
     *, pairs: int, say: Callable[[str], None], lines: Sequence[str] = LINE_NAMES, sizes: Sizes | None = None
 ) -> dict[str, Any]:
     """Measure and judge."""
-    sizes = sizes or Sizes()
+    given = sizes or Sizes()
     chosen = [line for line in LINES if line.name in lines]
-    load = os.getloadavg()
-    with server.start() as started, tempfile.TemporaryDirectory(prefix="livewell-bench-") as folder:
-        measured, failed = runner.run(Lab(started, sizes, Path(folder), say), chosen, pairs)
-        version = started.version()
-    return {
-        **report.report(chosen, measured, {}),
-        "limit": {},
-        "not_measured": failed,
-        "pairs": pairs,
-        "sizes": {name: getattr(sizes, name) for name in sizes.__slots__},
-        "machine": {
-            "cores": os.cpu_count(),
-            "load": load,
-            "load_after": os.getloadavg(),
-            "postgres": version,
-            "python": platform.python_version(),
-        },
-    }
+    return whole_run.run(chosen, lambda started, folder: Lab(started, given, folder, say), pairs=pairs, sizes=given)
 
 
 def table(document: dict[str, Any]) -> list[list[str]]:
     """The rows to print: line, ours, peer, ratio, bound, met."""
-    return report.rows(
-        [line for line in LINES if line.name in document["results"] | document["not_measured"]], document
-    )
+    return whole_run.table(LINES, document)

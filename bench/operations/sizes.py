@@ -20,6 +20,7 @@ class Sizes:
     sessions: int = 100_000
     keys: int = 50_000
     checks: int = 9  # of the state
+    memory_seconds: int = 1800  # that tabs of the dashboard stay open
 
     def scaled(self, factor: float) -> Self:
         """The same in small, to try the harness out: figures of a scaled run mean nothing."""

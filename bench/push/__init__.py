@@ -8,14 +8,10 @@ child      the server and its clients       sizes      how much
 
 from __future__ import annotations
 
-import os
-import platform
-import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from bench import report, runner, server
+from bench import whole_run
 from bench.push.lab import Lab
 from bench.push.lines import LINES
 from bench.push.sizes import Sizes
@@ -32,31 +28,16 @@ def run(
     *, pairs: int, say: Callable[[str], None], lines: Sequence[str] = LINE_NAMES, sizes: Sizes | None = None
 ) -> dict[str, Any]:
     """Measure and judge."""
-    sizes = sizes or Sizes()
+    given = sizes or Sizes()
     chosen = [line for line in LINES if line.name in lines]
-    load = os.getloadavg()
-    with server.start() as started, tempfile.TemporaryDirectory(prefix="livewell-bench-") as folder:
-        refresh = RefreshLab(started, RefreshSizes(), Path(folder), say)
-        measured, failed = runner.run(Lab(refresh, sizes, say), chosen, pairs)
-        version = started.version()
-    return {
-        **report.report(chosen, measured, {}),
-        "limit": {},
-        "not_measured": failed,
-        "pairs": pairs,
-        "sizes": {name: getattr(sizes, name) for name in sizes.__slots__},
-        "machine": {
-            "cores": os.cpu_count(),
-            "load": load,
-            "load_after": os.getloadavg(),
-            "postgres": version,
-            "python": platform.python_version(),
-        },
-    }
+    return whole_run.run(
+        chosen,
+        lambda started, folder: Lab(RefreshLab(started, RefreshSizes(), folder, say), given, say),
+        pairs=pairs,
+        sizes=given,
+    )
 
 
 def table(document: dict[str, Any]) -> list[list[str]]:
     """The rows to print: line, ours, peer, ratio, bound, met."""
-    return report.rows(
-        [line for line in LINES if line.name in document["results"] | document["not_measured"]], document
-    )
+    return whole_run.table(LINES, document)

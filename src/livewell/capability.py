@@ -29,7 +29,7 @@ from typing import Any
 from livewell.errors import ConfigurationError, LivewellError
 from livewell.settings import Settings
 
-__all__ = ["Capability", "Chore", "CommandEntry", "Page", "built_in", "capabilities", "offered"]
+__all__ = ["Act", "Capability", "Chore", "CommandEntry", "Page", "View", "built_in", "capabilities", "offered"]
 
 GROUP = "livewell.capabilities"  # of entry points
 
@@ -51,6 +51,7 @@ BUILT_IN = (
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PATH = re.compile(r"(/[a-z0-9_-]+)+")
+_VIEW_PATH = re.compile(r"(/([a-z0-9_-]+|\{[a-z]+(:path)?\}))+")
 
 Reference = str
 
@@ -90,6 +91,37 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class View:
+    """A page of the dashboard, which the server renders.
+
+    path    parts in braces: /types/{name}; a last part {key:path} may hold slashes
+    title   the question that the page answers
+    panels  async (Visit) → panels, see server/dashboard/visit.py
+    nav     its word in the navigation; empty if the page is reached from another one
+    scope   observe: for everybody who may look at the dashboard; operate: for operators alone
+    """
+
+    path: str
+    title: str
+    panels: Reference
+    nav: str = ""
+    scope: str = "observe"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a form of the dashboard does: a POST to this path.
+
+    act: async (Visit) → Done, see server/dashboard/visit.py. The frame checks the scope and the
+    token of the form first. An empty scope: whoever is known may do it.
+    """
+
+    path: str
+    act: Reference
+    scope: str = "operate"
+
+
+@dataclass(frozen=True, slots=True)
 class Capability:
     """One capability. Every part but the name may be left out.
 
@@ -106,7 +138,11 @@ class Capability:
     stuck         (state document) → lines: what of it stands still, for `livewell state`
     routes        one APIRouter each, below /v1
     commands      of `livewell`
-    pages         of the server
+    pages         of the server: HTML files, for anybody who may load them
+    views         pages of the dashboard
+    overview      async (Visit) → panels that it adds to the first page
+    acts          what forms of these pages do
+    templates     the folder of the Jinja templates of its views, named <capability>/<file>
     docs          the folder of its documentation, for `livewell docs`: a page
                   operations/alerts/<rule>.md for each alert rule
     """
@@ -125,6 +161,10 @@ class Capability:
     routes: tuple[Reference, ...] = ()
     commands: tuple[CommandEntry, ...] = ()
     pages: tuple[Page, ...] = ()
+    views: tuple[View, ...] = ()
+    overview: Reference | None = None
+    acts: tuple[Act, ...] = ()
+    templates: Path | None = None
     docs: Path | None = None
 
     def __post_init__(self) -> None:
@@ -141,15 +181,23 @@ class Capability:
                     f"capability {self.name}: page {page.path!r}: write a path like /{self.name}, "
                     "of a-z 0-9 _ - between slashes"
                 )
+        for path in (*(one.path for one in self.views), *(one.path for one in self.acts)):
+            if path != "/" and not _VIEW_PATH.fullmatch(path):
+                raise ConfigurationError(
+                    f"capability {self.name}: view {path!r}: write a path like /{self.name}/{{name}}, "
+                    "of a-z 0-9 _ - between slashes, with parts in braces"
+                )
 
     def references(self) -> Iterator[tuple[str, Reference]]:
         """Every reference with the name of its part."""
-        for part in ("declare", "work", "gauges", "checks", "stuck"):
+        for part in ("declare", "work", "gauges", "checks", "stuck", "overview"):
             reference = getattr(self, part)
             if reference is not None:
                 yield part, reference
         yield from ((f"api {name}", reference) for name, reference in self.api.items())
         yield from (("routes", reference) for reference in self.routes)
+        yield from ((f"view {view.path}", view.panels) for view in self.views)
+        yield from ((f"act {act.path}", act.act) for act in self.acts)
         yield from ((f"command {entry.name}", entry.command) for entry in self.commands)
 
     def load(self, part: str, reference: Reference) -> Any:
@@ -212,7 +260,12 @@ def _of_other_packages() -> Iterator[tuple[Capability, str]]:
 
 def _complaints(capability: Capability) -> Iterator[str]:
     """What can be seen to be wrong without importing any part."""
-    for what, folder in (("migrations", capability.migrations), ("docs", capability.docs)):
+    folders = (
+        ("migrations", capability.migrations),
+        ("docs", capability.docs),
+        ("templates", capability.templates),
+    )
+    for what, folder in folders:
         if folder is not None and not folder.is_dir():
             yield f"its {what} should be in {folder}, which is no folder"
     for page in capability.pages:
@@ -231,12 +284,14 @@ def _is_there(module: str) -> bool:
 
 
 def _refuse_twins(others: list[Capability], one: Capability, package: str) -> None:
-    """Two capabilities must not have the same name, command, page or attribute of the app."""
+    """Two capabilities must not have the same name, command, page, view, act or attribute of the app."""
     for other in others:
         shared = [
             ("name", {one.name}, {other.name}),
             ("command", {entry.name for entry in one.commands}, {entry.name for entry in other.commands}),
             ("page", {page.path for page in one.pages}, {page.path for page in other.pages}),
+            ("view", {view.path for view in one.views}, {view.path for view in other.views}),
+            ("act", {act.path for act in one.acts}, {act.path for act in other.acts}),
             ("api", set(one.api), set(other.api)),
         ]
         for what, ours, theirs in shared:

@@ -134,6 +134,10 @@ class JobNotFound(LivewellError):
     """No job, finished job or dead letter has that id."""
 
 
+class ActNotFound(LivewellError):
+    """No act on many has that number."""
+
+
 class OwnershipLost(LivewellError):
     """Somebody else owns this job by now.
 

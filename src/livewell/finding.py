@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from livewell.db import Database
 from livewell.settings import Settings
@@ -20,7 +20,7 @@ class Finding:
     """One thing that is not well.
 
     `word` is one of docs/operations/doctor.md; `subject` is what it is about: a queue, a type, a
-    worker.
+    worker. `level`: P0 wakes somebody, P1 is for today, P2 for this week, as for alerts.
     """
 
     word: str
@@ -28,6 +28,7 @@ class Finding:
     seen: str
     means: str
     command: str
+    level: Literal["P0", "P1", "P2"] = "P1"
 
     def document(self) -> dict[str, str]:
         """As JSON."""

@@ -30,9 +30,9 @@ from livewell.capability import built_in
 from livewell.cli import cli
 from livewell.cli.commands import dead
 from livewell.cli.commands.db import without_password
-from livewell.cli.output import span
 from livewell.testing import InlineWorker
 from livewell.testing.processes import ChildProcess, eventually, free_port
+from livewell.words import span
 
 COMMANDS = [entry for one in built_in() for entry in one.commands]
 
@@ -279,6 +279,25 @@ def test_a_traceback_is_shown_only_when_debugging(bare: Run, monkeypatch: pytest
 # ── looking and mending ──
 
 
+def test_the_audit_tells_who_paused_a_queue(run: Run, jobs: list[int]) -> None:
+    """By command: who, from where, before and after; filters leave out the others."""
+    assert jobs
+    queue = lines(run("queues", "list", "--json"))[0]["name"]
+    run("queues", "pause", queue)
+    run("queues", "pause", queue)
+
+    [again, first] = lines(run("audit", "list", "--action", "queues.pause", "--subject", queue, "--json"))
+
+    assert (first["before"], first["after"]) == ({"paused": False}, {"paused": True})
+    assert (again["before"], again["after"]) == ({"paused": True}, {"paused": True})
+    assert first["actor"].startswith("cli:")
+    assert first["origin"].startswith("cli")
+    assert len(lines(run("audit", "list", "--actor", first["actor"], "--since", "1h", "--json"))) == 2
+    assert run("audit", "list", "--until", "1h").stdout == "Nothing that was done matches.\n"
+    assert "paused" in run("audit", "list").stdout
+    assert run("audit", "list", "--since", "yesterday").exit_code == 2
+
+
 def test_empty_lists_say_so_in_words(run: Run) -> None:
     """Nothing is not an empty table."""
     assert run("jobs", "list").stdout == "There are no live jobs.\n"
@@ -300,6 +319,24 @@ def test_jobs_are_listed_in_pages(run: Run, jobs: list[int]) -> None:
     rest = lines(run("jobs", "list", "--limit", "2", "--after", str(jobs[1]), "--json"))
     assert [row["id"] for row in rest] == [jobs[2]]
     assert rest[0]["created_at"].endswith("+00:00")
+
+
+def test_jobs_are_found_by_every_part_of_the_filter(run: Run, jobs: list[int]) -> None:
+    """The newest first if asked for; those that ended by their state; what cannot be meant is said."""
+    newest = lines(run("jobs", "list", "--queue", "mail", "--task", "welcome", "--since", "1h", "--newest", "--json"))
+    assert [row["id"] for row in newest] == jobs[2::-1]
+    assert [row["id"] for row in lines(run("jobs", "list", "--state", "failed", "--json"))] == jobs[3:]
+    assert run("jobs", "list", "--key", "none").stdout == "There are no live jobs that match.\n"
+    assert "'soon': write an age such as 90s" in run("jobs", "list", "--until", "soon").stderr
+
+
+def test_a_look_for_jobs_says_where_it_stopped(run: Run, jobs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """After so many looks; the command goes on from there."""
+    monkeypatch.setattr("livewell.queue.admin.LOOK_ROWS", 1)
+    monkeypatch.setattr("livewell.cli.commands.jobs.LOOKS", 2)
+    said = run("jobs", "list", "--state", "held").stdout
+    assert said.endswith(f"2 jobs were looked at; go on with: --after {jobs[1]}\n")
+    assert "no held jobs" in run("jobs", "list", "--state", "held", "--after", str(jobs[1])).stdout
 
 
 def test_a_payload_is_shown_with_its_secrets_hidden_unless_asked_for(run: Run, jobs: list[int]) -> None:
@@ -347,6 +384,16 @@ def test_a_dead_letter_is_edited_and_redriven(run: Run, jobs: list[int], tmp_pat
     shown = lines(run("jobs", "show", letter, "--json"))[0]
     assert (shown["state"], shown["payload"]) == ("ready", {"number": 9})
     assert "is no dead letter, it is ready" in run("dead", "show", letter).stderr
+
+
+def test_dead_letters_are_discarded_for_good(run: Run, jobs: list[int]) -> None:
+    """By id at once; by queue only with --yes; each leaves a line in the audit."""
+    result = run("dead", "discard", str(jobs[3]), "1", "--json")
+    assert (result.exit_code, lines(result)) == (1, [{"discarded": 1, "missing": 1}])
+    assert "add --yes" in run("dead", "discard", "--queue", "broken").stderr
+    assert run("dead", "discard", "--queue", "broken", "--yes").stdout == ("1 dead letter discarded in queue broken.\n")
+    assert run("dead", "list").stdout == "There are no dead letters.\n"
+    assert [line["action"] for line in lines(run("audit", "list", "--json"))] == ["dead.discard", "dead.discard"]
 
 
 def test_a_dead_letter_that_is_not_there_is_said(run: Run, jobs: list[int]) -> None:

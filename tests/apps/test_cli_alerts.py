@@ -86,6 +86,42 @@ def test_a_disabled_channel_is_shown_and_enabled(fired: Run) -> None:
     assert fired("alerts", "enable", "nobody").exit_code == 1
 
 
+def test_a_rule_is_silenced_until_an_end_and_the_list_says_so(fired: Run) -> None:
+    """Seven days at most; an unknown rule names those there are."""
+    said = fired("alerts", "silence", "queue_deep", "--for", "2h")
+    assert said.stdout.startswith("Nobody is told of queue_deep until 2")
+    assert "(in 2 h)" in said.stdout
+    assert "silenced, ends in 2 h" in fired("alerts", "list").stdout
+    assert "queue_deep" in fired("alerts", "silences").stdout
+    assert fired("alerts", "unsilence", "queue_deep").stdout == "People are told of queue_deep again.\n"
+    assert fired("alerts", "silences").stdout == "Nothing is silenced.\n"
+    assert fired("alerts", "unsilence", "queue_deep").exit_code == 1
+    [told] = documents(fired("alerts", "silence", "queue_deep", "--for", "1d", "--subject", "mail", "--json"))
+    assert (told["rule"], told["subject"]) == ("queue_deep", "mail")
+    for rule, length in (("queue_deep", "8d"), ("queue_deep", "soon"), ("nothing", "1h")):
+        assert fired("alerts", "silence", rule, "--for", length).exit_code != 0
+    assert "there are: queue_deep" in fired("alerts", "silence", "nothing", "--for", "1h").stderr
+
+
+def test_a_channel_is_tested(fired: Run) -> None:
+    """One that is disabled is not; without a worker it waits."""
+    assert "is disabled" in fired("alerts", "test", "ops").stderr
+    fired("alerts", "enable", "ops")
+    assert "no worker was here" in fired("alerts", "test", "ops").stdout
+    assert documents(fired("alerts", "test", "ops", "--json")) == [{"channel": "ops", "answer": "waiting"}]
+    assert "waiting" in fired("alerts", "channels").stdout
+    assert fired("alerts", "test", "nobody").exit_code == 1
+
+
+def test_what_is_over_is_listed(fired: Run, livewell_dsn: str) -> None:
+    """With who was told."""
+    assert fired("alerts", "past").stdout == "Nothing that was wrong is over.\n"
+    with psycopg.connect(livewell_dsn, autocommit=True) as connection:
+        connection.execute("UPDATE livewell.alert_firing SET ended_at = now()")
+    assert "1 refused" in fired("alerts", "past").stdout
+    assert len(documents(fired("alerts", "past", "--json"))) == 1
+
+
 def test_warnings_are_listed_with_their_rates(fired: Run) -> None:
     """What was tolerated above is one of them."""
     assert "a receiver is gone and its channel was disabled" in fired("warnings", "list").stdout

@@ -31,6 +31,7 @@ LISTS: dict[tuple[str, ...], tuple[str, Place]] = {
     ("jobs", "list"): ("--after", by_id),
     ("dead", "list"): ("--after", by_id),
     ("alerts", "list"): ("--after", by_id),
+    ("alerts", "past"): ("--before", by_id),
     ("keys", "list"): ("--after", by_id),
     ("runs", "list"): ("--before", by_id),
     ("runs", "history", "nightly"): ("--before", by_id),

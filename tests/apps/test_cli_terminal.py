@@ -76,6 +76,8 @@ COMMANDS = [
     ["singletons", "list"],
     ["alerts", "list"],
     ["alerts", "show", "1"],
+    ["alerts", "past"],
+    ["alerts", "silences"],
     ["alerts", "channels"],
     ["warnings", "list"],
     ["audit", "list"],
@@ -98,7 +100,8 @@ STARTS_OR_CHANGES = {
     *("types apply", "types sample", "types pause", "types resume", "types ttl set", "types ttl clear"),
     *("types universe add", "types universe import", "types universe deactivate"),
     *("upstreams resume", "upstreams probe", "upstreams close", "queues pause", "queues resume"),
-    *("jobs cancel", "jobs retry", "dead edit", "dead redrive", "singletons take", "alerts enable"),
+    *("jobs cancel", "jobs retry", "dead edit", "dead redrive", "dead discard", "singletons take"),
+    *("alerts silence", "alerts unsilence", "alerts test", "alerts enable", "screenshots"),
     *("schedules run", "schedules pause", "schedules resume", "schedules remove"),
     *("keys create", "keys revoke", "keys login"),
 }

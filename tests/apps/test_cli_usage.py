@@ -39,6 +39,11 @@ FREE = {
     "[TYPE:]KEY",
     "[APP]",
     "[PSQL ARGUMENT]...",
+    "RULE",
+    "DIR",
+    "GROUP",
+    "WHO",
+    "WHAT",
 }
 PLAIN = {
     "FILE...": str(TYPES),
@@ -59,6 +64,7 @@ def wrong_usages() -> list[tuple[str, ...]]:
         for one in command.params:
             name = one.metavar or one.name or ""
             text = isinstance(one.type, click.types.StringParamType | click.types.UnprocessedParamType)
+            text = text or (isinstance(one.type, click.Path) and not one.type.exists)  # a name of what is made
             if getattr(one, "is_flag", False) or (text and name in FREE) or (path[0] == "keys" and one.name == "name"):
                 continue
             words = [*path]
@@ -96,7 +102,7 @@ def test_nonsense_is_wrong_usage_in_every_command(applied: Run) -> None:
     [
         (("get", "quote", "AAPL", "--wait", "soon"), '"30s"'),
         (("get", "quote", "AAPL", "--wait", "1h"), "300 s"),
-        (("keys", "create", "me", "--scope", "foo"), "view, subscribe, export, operate, admin"),
+        (("keys", "create", "me", "--scope", "foo"), "view, subscribe, export, observe, operate, admin"),
         (("types", "ttl", "set", "quote", "AAPL", "401d"), "400 days"),
         (("types", "universe", "add", "quote", "lower case"), "lower case"),
     ],

@@ -119,13 +119,14 @@ LogIn = Callable[[], Awaitable[Page]]
 
 @pytest.fixture
 def log_in(site: Site, context: BrowserContext) -> LogIn:
-    """Open a login link, press the button, and be on the market page."""
+    """Open a login link, press the button, and go to the market page."""
 
     async def act() -> Page:
         page = await context.new_page()
         await page.goto(site.link())
         await page.get_by_role("button", name="Log in").click()
         await page.wait_for_url(f"{site.base}/")
+        await page.goto(f"{site.base}/market")
         return page
 
     return act

@@ -12,7 +12,7 @@ from playwright.async_api import BrowserContext, Page, expect
 
 from livewell.refresh.reasons import Reason
 from livewell.testing.processes import eventually_async
-from livewell.web import STATIC
+from livewell.web import CLIENT
 from tests.browser.conftest import Complaints
 from tests.browser.site import Hand, Site, elsewhere
 
@@ -315,7 +315,7 @@ async def test_every_reason_has_words(site: Site, context: BrowserContext, folde
 
     No word is left that no reason has.
     """
-    source = (STATIC / "livewell.js").read_text()
+    source = (CLIENT / "livewell.js").read_text()
     table = source.split("const REASONS = {")[1].split("};")[0]
     told = {word for words in re.findall(r'": "([a-z0-9_ ]+)",', table) for word in words.split()}
     assert told == {reason.value for reason in Reason}

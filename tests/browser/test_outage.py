@@ -159,6 +159,7 @@ async def scene(
             await page.goto(site.link())
             await page.get_by_role("button", name="Log in").click()
             await page.wait_for_url(f"{site.base}/")
+            await page.goto(f"{site.base}/market")
             closed = ["profile", "revenue", "solvency", "cash"]
             stored = json.dumps([{"symbol": "AAPL", "closed": closed}])
             await page.evaluate("stored => localStorage.setItem('livewell.market', stored)", stored)

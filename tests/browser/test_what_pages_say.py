@@ -174,6 +174,7 @@ async def test_the_command_of_the_login_page_works(
         await expect(page.locator("#words")).to_have_text(re.compile(r" until .*[0-9]{2}:[0-9]{2}\.$"))
         await page.get_by_role("button", name="Log in").click()
         await page.wait_for_url(f"{base}/")
+        await page.goto(f"{base}/market")
         await expect(page.locator("h1")).to_have_text("No type of data is applied yet.")
         server.terminate()
 
@@ -204,6 +205,8 @@ async def test_a_server_without_the_market_says_what_it_keeps(
         page = await context.new_page()
         await page.goto(site.link())
         await page.get_by_role("button", name="Log in").click()
+        await expect(page.locator("h1")).to_have_text("Is everything fresh?")
+        await page.get_by_role("link", name="Market").click()
         await expect(page.locator("h1")).to_have_text("This server keeps data of your own.")
         await expect(page.locator("#others-words")).to_contain_text("Applied: earnings.")
         await expect(page.locator("#others pre")).to_have_text("livewell watch earnings KEY")

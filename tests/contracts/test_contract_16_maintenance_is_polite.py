@@ -26,7 +26,7 @@ MILLISECONDS_MAX = 100
 # (rules, states).
 IMPOLITE = """
 SELECT proname FROM pg_proc
-WHERE pronamespace = 'livewell'::regnamespace AND proname NOT IN ('read_values', 'write_values', 'evaluate_rule', 'system_state') AND prosrc ~* '\\mEXECUTE\\s+(format|''|v_)'
+WHERE pronamespace = 'livewell'::regnamespace AND proname NOT IN ('read_values', 'write_values', 'evaluate_rule', 'system_state', 'find_jobs', 'list_acts') AND prosrc ~* '\\mEXECUTE\\s+(format|''|v_)'
   AND NOT EXISTS (
     SELECT FROM unnest(proconfig) AS setting
     WHERE setting LIKE 'lock_timeout=%%' AND split_part(setting, '=', 2)::interval BETWEEN '1 ms' AND '100 ms')

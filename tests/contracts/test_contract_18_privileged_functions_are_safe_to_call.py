@@ -26,6 +26,8 @@ SESSION = "'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10'"
 CALLS = {
     "warn": "SELECT livewell.warn('place', 'what', 'a sample')",
     "record_act": "SELECT livewell.record_act('me', 'x', 'y', '{\"a\": 1}'::pg_catalog.jsonb, 'done')",
+    "audit_act": "SELECT livewell.audit_act('me', NULL, 'x', 'y', '{\"a\": 1}'::pg_catalog.jsonb, 'done', "
+    "'{\"a\": 1}'::pg_catalog.jsonb, '{\"a\": 2}'::pg_catalog.jsonb, 1)",
     "prune_audit": "SELECT livewell.prune_audit(90, 10)",
     "raise_fences": "SELECT livewell.raise_fences()",
     "ensure_history_days": "SELECT livewell.ensure_history_days(40)",
@@ -44,10 +46,15 @@ CALLS = {
     "change_type": "SELECT livewell.change_type('quote', '2 minutes', 'scheduled', '0 2 * * *', 'UTC')",
     "count_viewers": "SELECT livewell.count_viewers('quote', 'PARKED')",
     "watched_keys": "SELECT livewell.watched_keys(100)",
+    "sample_watched": "SELECT livewell.sample_watched(livewell.now())",
     "find_key": "SELECT livewell.find_key('AAAAAAAA')",
     "find_api_key": "SELECT livewell.find_api_key('AAAAAAAA')",
     "touch_key": "SELECT livewell.touch_key('AAAAAAAA')",
     "end_login": "SELECT livewell.end_login('CCCCCCCC')",
+    "mint_key": "SELECT livewell.mint_key('DDDDDDDD', decode(repeat('00', 32), 'hex'), 'EEEEEEEE', "
+    "decode(repeat('11', 32), 'hex'), 'x', '{view}', NULL, false, 3600)",
+    "withdraw_keys": "SELECT livewell.withdraw_keys('DDDDDDDD', decode(repeat('00', 32), 'hex'), '{AAAAAAAA}', false)",
+    "test_channel": "SELECT livewell.test_channel('traps')",
     "redeem_link": "SELECT livewell.redeem_link('BBBBBBBB', decode(repeat('00', 32), 'hex'), 'CCCCCCCC', "
     "decode(repeat('11', 32), 'hex'), 3600)",
 }
@@ -62,7 +69,10 @@ INSERT INTO livewell.queue (name, created_at) VALUES ('refresh.api', now()) ON C
 CREATE TABLE IF NOT EXISTS livewell_data.quote (key text PRIMARY KEY, price numeric);
 ALTER TABLE livewell_data.quote OWNER TO livewell_owner;
 INSERT INTO livewell.api_key (id, user_id, kind, name, scopes, secret_hash, created_at, expires_at) VALUES ('AAAAAAAA', 'key:AAAAAAAA', 'key', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), NULL),
+    ('DDDDDDDD', 'key:DDDDDDDD', 'key', 'x', '{view,admin}', decode(repeat('00', 32), 'hex'), now(), NULL),
     ('BBBBBBBB', 'key:BBBBBBBB', 'link', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), now() + interval '1 hour') ON CONFLICT DO NOTHING;
+INSERT INTO livewell.alert_channel (name, kind, source, level, repeats, since) VALUES ('traps', 'webhook', 'env:X', 'P2', false, now()) ON CONFLICT DO NOTHING;
+INSERT INTO livewell.schedule (name, seen_at, created_at, every, timeout, kind, missed) VALUES ('livewell.alerts', now(), now(), '1 minute', '1 minute', 'interval', 'skip') ON CONFLICT DO NOTHING;
 SELECT setval('livewell.timeline_seq', 77);
 INSERT INTO livewell.subscription VALUES (livewell.session_hash('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10'), 'quote', 'PARKED', 'ann') ON CONFLICT DO NOTHING;
 """
@@ -91,7 +101,7 @@ class Attacker(QueueSession):
         functions = self.rows(
             "SELECT DISTINCT p.proname::text, pg_get_function_identity_arguments(p.oid) FROM pg_proc p "
             "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', "
-            "'ensure_history_days', 'drop_history_day', 'unpark', 'judge_keys', 'verdict', 'is_stale', "
+            "'audit_act', 'ask_run', 'ensure_history_days', 'drop_history_day', 'unpark', 'judge_keys', 'verdict', 'is_stale', "
             "'next_due', 'stale_at', 'heartbeat_session', 'key_fits', 'spend_cold_keys', 'spend_cold_read', "
             "'demand_refresh', 'refresh_wanted', 'refresh_jobs', 'refresh_queue', 'enqueue_jobs', 'insert_jobs', "
             "'merge_jobs', 'read_values', 'registered_type')"

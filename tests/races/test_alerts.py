@@ -11,6 +11,9 @@ from tests.support.variants import Change, variant
 OBSERVE = "SELECT fired FROM livewell.observe_alerts('sky', 'P1', '10 minutes', ARRAY['roof'], ARRAY['falling'])"
 EVALUATE = "SELECT answer, fired FROM livewell.evaluate_rule('queue_deep')"
 BEGIN = "SELECT attempt_id FROM livewell.begin_attempt('ops', 30)"
+SILENCE = "SELECT livewell.silence_alerts('sky', '', 3600, 'test')"
+ATTEMPTS = "SELECT count(*) FROM livewell.notification_attempt"
+TEST = "SELECT livewell.test_channel('ops')"
 SETTLE = "SELECT livewell.settle_attempt(%(attempt)s, '{0}', 200, 'x', true)"
 
 NO_RULE_LOCK: Change = ("PERFORM FROM livewell.alert_rule r WHERE r.name = p_rule FOR UPDATE;", "")
@@ -29,6 +32,7 @@ NO_CHANNEL_LOCK: tuple[Change, ...] = (
     ("WHERE c.name = p_channel FOR UPDATE;", "WHERE c.name = p_channel;"),
     (" FOR UPDATE OF n SKIP LOCKED;", ";"),
 )
+NO_SILENCE_LOCK: Change = ("PERFORM FROM livewell.alert_channel c ORDER BY c.name FOR UPDATE;", "")
 
 
 async def evaluators(alerts: AlertSession, dsn: str, *, known: bool) -> list[str]:
@@ -157,3 +161,56 @@ async def test_a_yes_is_never_lost_to_somebody_who_gives_up(alerts: AlertSession
 
     sessions = [session("sender", SETTLE.format("sent")), session("expires", "SELECT livewell.expire_attempts(10)")]
     assert await violations(queue_dsn, sessions, prepare=prepare, judge=judge) == []
+
+
+async def silenced(alerts: AlertSession, dsn: str) -> list[str]:
+    """A sender begins while somebody silences the rule, and then counts what was begun."""
+
+    def prepare() -> Given:
+        alerts.reset()
+        alerts.observe("roof")
+        alerts.channel()
+        return {}
+
+    def judge(outcome: Outcome) -> str | None:
+        if outcome.errors:
+            return f"errors: {outcome.errors}"
+        [(seen,)] = outcome.answer("silences", 1)
+        begun = alerts.value(ATTEMPTS)
+        return None if seen == begun else f"{seen} attempts when the silence had begun, then {begun}"
+
+    sessions = [session("sends", BEGIN), session("silences", SILENCE, ATTEMPTS)]
+    return await violations(dsn, sessions, prepare=prepare, judge=judge)
+
+
+async def test_nothing_begins_after_a_silence(alerts: AlertSession, queue_dsn: str) -> None:
+    """Whoever sends holds the channel; a silence waits for it, and is known to the next."""
+    assert await silenced(alerts, queue_dsn) == []
+
+
+async def test_without_the_lock_of_all_channels_an_attempt_begins_in_silence(
+    alerts: AlertSession, queue_dsn: str
+) -> None:
+    """Broken on purpose."""
+    with variant(queue_dsn, "silence_alerts", NO_SILENCE_LOCK):
+        assert any("then 1" in line for line in await silenced(alerts, queue_dsn))
+
+
+async def test_two_who_test_a_channel_at_once_make_one_message(alerts: AlertSession, queue_dsn: str) -> None:
+    """The second is told that the first waits."""
+
+    def prepare() -> Given:
+        alerts.reset()
+        alerts.channel()
+        return {}
+
+    def judge(outcome: Outcome) -> str | None:
+        if outcome.errors:
+            return f"errors: {outcome.errors}"
+        made = alerts.firings()
+        return None if made == 1 else f"{made} messages"
+
+    pair = [session("a", TEST), session("b", TEST)]
+    assert await violations(queue_dsn, pair, prepare=prepare, judge=judge) == []
+    with variant(queue_dsn, "test_channel", ("WHERE c.name = p_channel FOR UPDATE;", "WHERE c.name = p_channel;")):
+        assert any("messages" in line for line in await violations(queue_dsn, pair, prepare=prepare, judge=judge))

@@ -19,6 +19,7 @@ TABLES = (
     "alert_channel",
     "alert_rule",
     "alert_lasting",
+    "alert_silence",
     "run",
     "schedule",
     "pulse",

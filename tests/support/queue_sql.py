@@ -75,6 +75,7 @@ class QueueSession(AbstractContextManager["QueueSession"]):
         # DELETE, not TRUNCATE: the tables are small, and fifteen partitions take fifteen files each
         # time. Batches first: what a broken twin left behind must not be counted any more.
         tables = (
+            "bulk_act",
             "batch",
             "job",
             "job_history",

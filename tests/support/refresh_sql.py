@@ -24,6 +24,7 @@ TABLES = (
     "data_type",
     "upstream",
     "refresh_count",
+    "refresh_event",
     "singleton",
     "schedule",
     "run",

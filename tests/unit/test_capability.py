@@ -21,6 +21,7 @@ SOURCE = Path(livewell.__file__).parent
 HELP = """
     demo up serve worker migrate types get watch why plan state doctor upstreams queues jobs dead
     schedules runs singletons health alerts warnings audit keys db settings docs bench
+    screenshots
 """
 
 

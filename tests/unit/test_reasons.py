@@ -8,7 +8,7 @@ from pathlib import Path
 import livewell
 from livewell.refresh.reasons import MEANING, Reason
 
-MODULE = Path(livewell.__file__).parent / "web" / "static" / "livewell.js"
+MODULE = Path(livewell.__file__).parent / "web" / "client" / "livewell.js"
 
 
 def test_every_reason_has_a_meaning() -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from livewell.capability import Capability, Chore, CommandEntry, Page
+from livewell.capability import Act, Capability, Chore, CommandEntry, Page, View
 
 _HERE = Path(__file__).parent
 
@@ -20,5 +20,9 @@ CAPABILITY = Capability(
     routes=("livewell_beacons.routes:router",),
     commands=(CommandEntry("beacons", "livewell_beacons.commands:beacons", "Look and mend"),),
     pages=(Page("/beacons", "Who has fallen silent?", "Beacons", _HERE / "page.html"),),
+    views=(View("/beacons/all", "Which programs report?", "livewell_beacons.pages:panels", "Programs"),),
+    overview="livewell_beacons.pages:overview",
+    acts=(Act("/beacons/{name}/forget", "livewell_beacons.pages:forget"),),
+    templates=_HERE / "templates",
     docs=_HERE / "docs",
 )

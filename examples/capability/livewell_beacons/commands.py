@@ -8,7 +8,8 @@ import click
 
 from livewell.cli.administration import with_app
 from livewell.cli.command import command
-from livewell.cli.output import AS_JSON, Column, print_json, print_table, span
+from livewell.cli.output import AS_JSON, Column, print_json, print_table
+from livewell.words import span
 from livewell_beacons.beacons import Beacons
 
 if TYPE_CHECKING:

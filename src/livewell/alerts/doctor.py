@@ -56,6 +56,7 @@ async def fired(patient: Patient) -> Sequence[Finding]:
             "The condition that it watches holds now. Its page says what to do: livewell docs "
             f"operations/alerts/{row['rule']}",
             f"livewell alerts show {row['id']}",
+            level=row["level"],
         )
         for row in await patient.rows(_FIRED)
     ]

@@ -20,6 +20,7 @@ from uuid import UUID
 from pydantic import SecretStr
 
 _DISCORD_CHARS_MAX = 2_000
+TEST_RULE = "channel_test"  # of messages that test a channel, see sql/functions/test_channel.sql
 _NO_MENTION = "@\u200b"  # a mention needs its @ and its word side by side
 
 
@@ -39,13 +40,22 @@ class Message:
     sent_at: datetime
 
     @property
+    def is_test(self) -> bool:
+        """True if nothing is wrong: somebody asked whether this channel works."""
+        return self.rule == TEST_RULE
+
+    @property
     def title(self) -> str:
         """One line for people."""
+        if self.is_test:
+            return "[test] Livewell alert channel"
         return f"[{self.level}] {self.rule.replace('_', ' ')}"
 
     @property
     def text(self) -> str:
         """What it is about, and where to read on."""
+        if self.is_test:
+            return self.summary
         return f"{self.summary}\nWhat to do: livewell docs operations/alerts/{self.rule}"
 
 
@@ -61,7 +71,7 @@ def webhook(message: Message, secret: SecretStr) -> Letter:
     """For a program: every field, signed."""
     body = json.dumps(
         {
-            "type": "livewell.alert.fired",
+            "type": "livewell.alert.test" if message.is_test else "livewell.alert.fired",
             "id": str(message.message_id),
             "timestamp": message.fired_at.isoformat(),
             "data": {

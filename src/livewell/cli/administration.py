@@ -36,7 +36,7 @@ def with_app(act: Callable[[Livewell], Awaitable[T]]) -> T:
     logs.configure(level=settings.log_level, form=settings.log_format)
 
     async def run() -> T:
-        act_as(f"cli:{_user()}@{socket.gethostname()}")
+        act_as(f"cli:{_user()}@{socket.gethostname()}", "cli")
         async with Livewell(settings) as app:
             return await act(app)
 

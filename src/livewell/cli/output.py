@@ -52,7 +52,6 @@ LIMIT = click.option(
 )
 AFTER = click.option("--after", type=JobId(), default=0, metavar="ID", help="Go on after this id: the next page.")
 
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 _CELL_CHARS_MAX = 60
 _MARK = "\ufdd0"  # stands for nothing in any text
 _DIGITS = re.compile(f'"{_MARK}(-?[0-9]+(?:[.][0-9]+)?)"')
@@ -133,37 +132,17 @@ def say_more(rows: Sequence[Mapping[str, Any]], limit: int, place: Callable[[Map
     place: where a row stands, as --after takes it.
     """
     if len(rows) >= limit:
-        echo(f"\nThe first {limit:,} are shown; for more: --after {shlex.quote(str(place(rows[-1])))}")
+        say_next(f"The first {limit:,} are shown", "--after", place(rows[-1]))
+
+
+def say_next(shown: str, option: str, place: object) -> None:
+    """What part of a list is shown, and with which option the next part comes."""
+    echo(f"\n{shown}; for more: {option} {shlex.quote(str(place))}")
 
 
 def place_by_id(row: Mapping[str, Any]) -> object:
     """Where a row stands in a list that is ordered by id."""
     return row["id"]
-
-
-def number(value: float | None) -> str:
-    """12,345; nothing for None."""
-    if value is None:
-        return ""
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
-
-
-def span(seconds: float | None) -> str:
-    """A length of time in one unit: 3 s, 12 min, 2 h, 5 d."""
-    if seconds is None:
-        return ""
-    for size, unit in _UNITS:
-        if round(abs(seconds) / size, 2) >= 1:  # 3,599 s are 1 h, not 60 min
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s" if abs(seconds) >= 1 or seconds == 0 else f"{seconds:.1f} s"
-
-
-def age(then: datetime | None, now: datetime) -> str:
-    """3 s ago, or in 5 min, by the database's clock."""
-    if then is None:
-        return ""
-    seconds = (now - then).total_seconds()
-    return f"in {span(-seconds)}" if seconds < 0 else f"{span(seconds)} ago"
 
 
 def short(text: str | None) -> str:

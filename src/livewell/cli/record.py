@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from livewell.cli.output import age, print_facts, print_json
+from livewell.cli.output import print_facts, print_json
 from livewell.cli.terminal import echo
 from livewell.telemetry.control_characters import escaped
 from livewell.telemetry.logs import hide
+from livewell.words import age
 
 REVEAL = click.option("--reveal", is_flag=True, help="Show the payload as it is stored, secrets included.")
 

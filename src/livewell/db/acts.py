@@ -1,26 +1,40 @@
-"""Who is acting, and statements that write down what they do (R25).
+"""Who is acting and from where, and statements that write down what they do (R25).
 
-    a request ──▶ acting("key:k1") ──▶ an admin's method ──▶ audited(…): the act and its line in livewell.audit, one transaction
+    a request ──▶ act_as("key:k1", "page 192.0.2.7") ──▶ an admin's method
+                      ──▶ audited(…): the act and its line in livewell.audit, one transaction
 
-The actor is a context variable: it belongs to one request or one command, and admins need not carry
-it through every call.
+Actor and origin are context variables: they belong to one request or one command, and admins need
+not carry them through every call.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextvars import ContextVar
 
-# Around a call that is a constant of ours; what people say is only ever a parameter.
-_DONE = "WITH done AS MATERIALIZED (SELECT "
-_RECORDED = " AS answer) SELECT d.answer, livewell.record_act(%s, %s, %s, %s::jsonb, d.answer::text) FROM done d"
+# Around calls that are constants of ours; what people say is only ever a parameter.
+_DONE = "WITH done AS MATERIALIZED (SELECT {call} AS answer) SELECT d.answer, {kept} FROM done d"
+_COMPARED = (
+    "WITH was AS MATERIALIZED ({before}), done AS MATERIALIZED ("
+    "SELECT {call} AS answer, w.state FROM (SELECT) AS o LEFT JOIN was AS w (state) ON true"
+    ") SELECT d.answer, {kept} FROM done d"
+)
+_LOCATED = "WITH place AS MATERIALIZED (SELECT set_config('livewell.origin', %s, true)) SELECT {call} FROM place"
 
 _actor: ContextVar[str] = ContextVar("livewell_actor", default="python")
+_origin: ContextVar[str] = ContextVar("livewell_origin", default="python")
+
+Line = tuple[str, str, str, str, str, str | None, int | None]
 
 
-def act_as(actor: str) -> None:
-    """From here on, in this task, acts are this one's."""
+def act_as(actor: str, origin: str = "python") -> None:
+    """From here on, in this task, acts are this one's.
+
+    origin: page, http, cli or python, and the address of the request where there is one.
+    """
     _actor.set(actor)
+    _origin.set(origin)
 
 
 def actor() -> str:
@@ -28,14 +42,52 @@ def actor() -> str:
     return _actor.get()
 
 
-def audited(call: str) -> str:
+def origin() -> str:
+    """From where they come: page 192.0.2.7, http 192.0.2.7, cli, or python."""
+    return _origin.get()
+
+
+def audited(call: str, *, before: str | None = None, count: str | None = None) -> str:
     """The statement that calls a function and records what it answered.
 
-    Its parameters are the function's, then those of line().
+    before: a query of one jsonb, what is there before the call. If it has FOR NO KEY UPDATE, nobody
+    changes the row between this look and the call. If it finds nothing, no `after` is recorded.
+    count: an expression of d.answer, how many were changed; without it line() says it.
+
+    The parameters are those of `before`, those of the function, then line().
     """
-    return _DONE + call + _RECORDED
+    if before is None:
+        return _DONE.format(call=call, kept=recorded("d.answer::text", count=count))
+    after = "CASE WHEN d.state IS NOT NULL THEN %s::jsonb END"
+    kept = recorded("d.answer::text", before="d.state", after=after, count=count)
+    return _COMPARED.format(before=before, call=call, kept=kept)
 
 
-def line(action: str, subject: str, **arguments: object) -> tuple[str, str, str, str]:
-    """What audited() wants to know beside the function's own parameters."""
-    return actor(), action, subject, json.dumps(arguments)
+def recorded(answer: str, *, before: str = "NULL", after: str = "%s::jsonb", count: str | None = None) -> str:
+    """The call that writes the line, for a statement that audited() cannot make.
+
+    All are expressions; `after` has one parameter. The parameters are those of line().
+    """
+    n = "%s::bigint" if count is None else f"coalesce(%s::bigint, {count})"
+    return f"livewell.audit_act(%s, %s, %s, %s, %s::jsonb, {answer}, {before}, {after}, {n})"
+
+
+def line(
+    action: str,
+    subject: str,
+    *,
+    after: Mapping[str, object] | None = None,
+    n: int | None = None,
+    **arguments: object,
+) -> Line:
+    """What audited() wants to know beside the other parameters."""
+    changed = None if after is None else json.dumps(after)
+    return actor(), origin(), action, subject, json.dumps(arguments), changed, n
+
+
+def located(call: str) -> str:
+    """The statement that calls a function which records by itself, and reads the origin from a setting.
+
+    Its first parameter is origin().
+    """
+    return _LOCATED.format(call=call)

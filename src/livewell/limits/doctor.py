@@ -31,7 +31,9 @@ def _quota(one: dict[str, Any]) -> Iterator[Finding]:
     )
     if used >= one["budget_stop"] or (one["waits_for"] == "budget" and not one["calls_now"]):
         means = f"Nothing more is fetched. There is room again in {span(one['wait_seconds'])} at the earliest."
-        yield Finding("quota_reached", name, f"{seen}: the stop is at {one['budget_stop']:.0%}.", means, command)
+        yield Finding(
+            "quota_reached", name, f"{seen}: the stop is at {one['budget_stop']:.0%}.", means, command, level="P0"
+        )
     elif used >= one["budget_background_stop"]:
         means = f"Scheduled refreshes stand still; viewers' work goes on until {one['budget_stop']:.0%}{_ends(one)}."
         yield Finding(
@@ -43,7 +45,7 @@ def _quota(one: dict[str, Any]) -> Iterator[Finding]:
         )
     elif used >= _HIGH:
         means = f"It will be used up before its time{_ends(one)}."
-        yield Finding("quota_high", name, f"{seen}.", means, command)
+        yield Finding("quota_high", name, f"{seen}.", means, command, level="P2")
 
 
 def _ends(one: dict[str, Any]) -> str:

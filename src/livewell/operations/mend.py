@@ -1,6 +1,6 @@
 """What operators do when the system cannot help itself.
 
-They let an upstream be called again, or free a singleton; and they see what was done by whom (R25).
+They let an upstream be called again, or free a singleton (R25). audit.py tells what was done by whom.
 
     upstream ──asked for silence, or was paused──▶ resume
        └──failed: its breaker is open──▶ probe (one call tries now) ──▶ close (all calls go, and may fail again)
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from livewell.db import Database
-from livewell.db.acts import actor
+from livewell.db.acts import actor, located, origin
 from livewell.errors import UnknownLimiter, UnknownSingleton
 
 Record = dict[str, Any]
@@ -30,6 +30,10 @@ FROM (SELECT o.name, o.paused_at FROM livewell.upstream o
       ORDER BY 1 LIMIT 1000) u
 LEFT JOIN LATERAL livewell.limiter_trouble(u.name, livewell.now()) t ON true ORDER BY u.name, t.credential
 """
+_RESUME = located("livewell.resume_upstream(%s, %s)")
+_PROBE = located("livewell.probe_breaker(%s, %s, %s)")
+_CLOSE = located("livewell.close_breaker(%s, %s, %s)")
+_TAKE = located("livewell.take_singleton(%s, %s, %s)")
 
 
 class Mender:
@@ -47,17 +51,17 @@ class Mender:
 
     async def resume(self, name: str) -> Resumed:
         """End the silence that an upstream asked for, and the pause that somebody ordered."""
-        answer: Resumed = await self._act("SELECT livewell.resume_upstream(%s, %s)", name, actor())
+        answer: Resumed = await self._act(_RESUME, name, actor())
         return answer
 
     async def probe(self, name: str, *, credential: str | None = None) -> Probed:
         """Let one call try now whether the upstream is back."""
-        answer: Probed = await self._act("SELECT livewell.probe_breaker(%s, %s, %s)", name, credential, actor())
+        answer: Probed = await self._act(_PROBE, name, credential, actor())
         return answer
 
     async def close(self, name: str, *, credential: str | None = None) -> Closed:
         """Close a breaker: all calls are allowed again, and the failures so far are forgotten."""
-        answer: Closed = await self._act("SELECT livewell.close_breaker(%s, %s, %s)", name, credential, actor())
+        answer: Closed = await self._act(_CLOSE, name, credential, actor())
         return answer
 
     async def singletons(self) -> list[Record]:
@@ -71,19 +75,15 @@ class Mender:
 
         With force also of one that lives, whose run is then fenced.
         """
-        answer = (await self._database.call("SELECT livewell.take_singleton(%s, %s, %s)", (name, force, actor())))[0][0]
+        answer = (await self._database.call(_TAKE, (origin(), name, force, actor())))[0][0]
         if answer == "unknown":
             names = [one["name"] for one in await self.singletons()]
             raise UnknownSingleton(f"singleton {name[:60]!r} is not known; there are: {', '.join(names) or 'none'}")
         taken: Taken = answer
         return taken
 
-    async def audit(self, *, before: int | None = None, limit: int = 50) -> list[Record]:
-        """A page of what was done by hand, the newest first."""
-        return await self._database.call_dicts("SELECT * FROM livewell.list_audit(%s, %s)", (before or None, limit))
-
     async def _act(self, query: str, name: str, *params: str | None) -> Any:
-        answer = (await self._database.call(query, (name, *params)))[0][0]
+        answer = (await self._database.call(query, (origin(), name, *params)))[0][0]
         if answer == "unknown":
             names = sorted({str(row["name"]) for row in await self.upstreams()})
             raise UnknownLimiter(

@@ -12,7 +12,10 @@ job.py         the job as its handler sees it
 outcomes.py    how runs ended, as finish_jobs is told
 failures.py    failed jobs in the log
 progress.py    follow jobs while they run
-admin.py       look, pause, cancel, mend, redrive
+admin.py       look, pause, cancel, mend, redrive, discard
+dead_letters.py  dead letters by time and by group
+job_filter.py  which jobs a list or a page is about
+bulk_acts.py   acts on all that match: count, ask for it, follow it
 why.py         why a job is not running
 declarations.py  queues and limiters that a program states, told to the database once
 opened.py      what an opened app has of the queue

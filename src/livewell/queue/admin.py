@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from livewell.db import Database, acts
@@ -11,14 +14,61 @@ from livewell.db.nudge import Nudger
 from livewell.db.open_app import OpenApp
 from livewell.errors import InvalidOption, JobNotFound, UnknownQueue
 from livewell.model import Cancelled, JobState
-from livewell.queue.definition import encode_json
+from livewell.queue.definition import check_json, encode_json
+from livewell.queue.job_filter import LIVE, JobFilter
 from livewell.queue.nudges import CANCEL, EVERY
 from livewell.queue.why import Why
 
 Record = dict[str, Any]
 
 _JOB = "SELECT s.*, livewell.show_traceback(s.id) AS traceback FROM livewell.show_job(%s) s"
-_PAUSE = acts.audited("livewell.pause_queue(%s, %s)")
+_FIND = (
+    "SELECT f.looked, f.next, r.* FROM livewell.find_jobs(%s::jsonb, %s, %s, %s, %s) f "
+    "LEFT JOIN LATERAL livewell.read_jobs(f.ids, %s) r ON true"
+)
+_PAUSED = (
+    "SELECT jsonb_build_object('paused', q.paused_at IS NOT NULL) FROM livewell.queue q "
+    "WHERE q.name = %s FOR NO KEY UPDATE"
+)
+_PAUSE = acts.audited("livewell.pause_queue(%s, %s)", before=_PAUSED)
+_CANCEL = acts.audited("livewell.cancel_job(%s)")
+_HASTEN = acts.audited("livewell.hasten_job(%s)")
+_DISCARD = acts.audited("livewell.discard_dead(%s)")
+_REDRIVE = (
+    "WITH done AS MATERIALIZED (SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)) "  # noqa: S608 - constants of ours
+    "SELECT d.redriven, d.kept, "
+    + acts.recorded("d.redriven || ' redriven, ' || d.kept || ' stayed'", count="d.redriven")
+    + " FROM done d"
+)
+_MEND = acts.located("livewell.mend_dead(%s, %s::jsonb, %s, %s)")
+_IDS_NAMED_MAX = 50  # in a line of the audit
+_QUEUE_NAMES_MAX = 20  # in the words for a queue that is not there
+
+LOOK_ROWS = 20_000  # of one look for jobs
+COUNT_MAX = 10_000  # up to here a count is exact
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """A part of the jobs that match.
+
+    rows    without payloads, in the order that was asked for
+    looked  how many jobs were looked at
+    next    the id after which to go on; None: there is nothing more
+    """
+
+    rows: list[Record]
+    looked: int
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobCount:
+    """How many jobs match. is_all: false if there may be more, beyond COUNT_MAX or beyond the look."""
+
+    n: int
+    looked: int
+    is_all: bool
 
 
 class QueueAdmin:
@@ -47,24 +97,50 @@ class QueueAdmin:
 
     async def pause(self, queue: str, *, paused: bool = True) -> None:
         """Stop (or start) claiming from a queue."""
-        act = acts.line("queues.pause" if paused else "queues.resume", queue)
-        if not (await self._database.call(_PAUSE, (queue, paused, *act)))[0][0]:
-            names = [row["name"] for row in await self.queues()]
-            raise UnknownQueue(f"queue {queue!r} is not declared; there are: {', '.join(names) or 'none'}")
+        act = acts.line("queues.pause" if paused else "queues.resume", queue, after={"paused": paused})
+        if not (await self._database.call(_PAUSE, (queue, queue, paused, *act)))[0][0]:
+            raise UnknownQueue(f"queue {queue!r} is not declared; there are: {await _queue_names(self._database)}")
         if not paused:
             self._nudger.nudge(queue)
 
     async def jobs(
         self, *, queue: str | None = None, state: str | None = None, after: int = 0, limit: int = 50
     ) -> list[Record]:
-        """A page of live jobs by id."""
-        live = [s.value for s in (JobState.DELAYED, JobState.HELD, JobState.READY, JobState.RUNNING)]
-        if state is not None and state not in live:
-            raise InvalidOption(f"state {state!r}: allowed are {', '.join(live)}")
-        rows = await self._database.call_dicts(
-            "SELECT * FROM livewell.list_jobs(%s, %s, %s, %s)", (queue, state, after, limit)
-        )
-        return [_with_task(row) for row in rows]
+        """A page of live jobs by id. Fewer than `limit` are the last ones."""
+        if state is not None and state not in LIVE:
+            raise InvalidOption(f"state {state!r}: allowed are {', '.join(LIVE)}")
+        return (await self.find(JobFilter(queue=queue, state=state), after=after, limit=limit, looks=None)).rows
+
+    async def find(
+        self,
+        wanted: JobFilter,
+        *,
+        after: int = 0,
+        newest: bool = False,
+        limit: int = 50,
+        looks: int | None = 1,
+    ) -> JobPage:
+        """Jobs that match, live or ended, by id.
+
+        One look is at most LOOK_ROWS jobs and one short statement. After `looks` of them the page
+        is answered as it is; with None it is full or the last one.
+        """
+        rows: list[Record] = []
+        looked, place, left = 0, after, looks
+        while True:
+            found = await _look(self._database, wanted, place, newest=newest, limit=limit - len(rows))
+            rows += found.rows
+            looked += found.looked
+            left = None if left is None else left - 1
+            if found.next is None or len(rows) >= limit or left == 0:
+                return JobPage(rows, looked, found.next)
+            place = found.next
+
+    async def count(self, wanted: JobFilter) -> JobCount:
+        """How many match, from one look."""
+        query = "SELECT n, looked, is_all FROM livewell.count_jobs(%s::jsonb, %s, %s)"
+        rows = await self._database.call(query, (json.dumps(wanted.document()), COUNT_MAX, LOOK_ROWS))
+        return JobCount(*rows[0])
 
     async def job(self, job_id: int) -> Record:
         """One job, wherever it is now, with the traceback of its last failure."""
@@ -98,7 +174,8 @@ class QueueAdmin:
 
     async def cancel(self, job_id: int) -> Cancelled:
         """Cancel a waiting job at once, or ask the worker of a running one."""
-        answer = Cancelled((await self._database.call("SELECT livewell.cancel_job(%s)", (job_id,)))[0][0])
+        act = acts.line("jobs.cancel", f"job {job_id}")
+        answer = Cancelled((await self._database.call(_CANCEL, (job_id, *act)))[0][0])
         if answer is Cancelled.REQUESTED:
             self._nudger.nudge(CANCEL)
         return answer
@@ -108,10 +185,29 @@ class QueueAdmin:
         record = await self.job(job_id)
         if record["state"] == JobState.FAILED:
             return (await self.redrive([job_id]))[0] == 1
-        done = bool((await self._database.call("SELECT livewell.hasten_job(%s)", (job_id,)))[0][0])
+        act = acts.line("jobs.retry", f"job {job_id}", before=record["state"])
+        done = bool((await self._database.call(_HASTEN, (job_id, *act)))[0][0])
         if done:
             self._nudger.nudge(record["queue"])
         return done
+
+    async def links(self, job_id: int) -> Record:
+        """What a job belongs to: batch, trace, worker, deadline; empty if it is gone."""
+        rows = await self._database.call_dicts("SELECT * FROM livewell.show_job_links(%s)", (job_id,))
+        return rows[0] if rows else {}
+
+    async def batch(self, batch_id: int) -> Record:
+        """One batch with its counts, and the job that follows it as `follow`, or None."""
+        rows = await self._database.call_dicts("SELECT * FROM livewell.show_batch(%s)", (batch_id,))
+        if not rows:
+            raise JobNotFound(f"batch {batch_id}: there is none with that id (ended ones are kept for some days)")
+        follow = await self._database.call_dicts("SELECT * FROM livewell.show_follow_up(%s)", (batch_id,))
+        return {**rows[0], "follow": _with_task(follow[0]) if follow else None}
+
+    async def find_queues(self, prefix: str, *, limit: int = 50) -> list[Record]:
+        """Queues whose names begin so, as the system state has them."""
+        rows = await self._database.call("SELECT livewell.find_queues(%s, %s)", (prefix, limit))
+        return list(rows[0][0])
 
     async def dead(
         self,
@@ -127,11 +223,37 @@ class QueueAdmin:
         )
         return [_with_task(row) for row in rows]
 
-    async def edit(self, job_id: int, payload: object) -> None:
-        """Mend a dead letter's payload."""
-        text = encode_json(f"dead letter {job_id}", payload, self._database.settings.payload_bytes_max)
-        if not (await self._database.call("SELECT livewell.edit_dead(%s, %s::jsonb)", (job_id, text)))[0][0]:
-            raise JobNotFound(f"dead letter {job_id}: there is none with that id; list them with: livewell dead list")
+    async def letter(self, job_id: int) -> Record:
+        """One dead letter, as job() shows it; raises JobNotFound if it is none, and says what it is."""
+        record = await self.job(job_id)
+        if record["state"] != JobState.FAILED:
+            raise JobNotFound(
+                f"job {job_id} is no dead letter, it is {record['state']}; see: livewell jobs show {job_id}"
+            )
+        return record
+
+    async def edit(self, job_id: int, payload: object, *, was: str | None = None) -> None:
+        """Mend a dead letter's payload.
+
+        `payload`: a JSON object, or its text, every digit of which is kept. `was`: the payload that
+        the caller has seen, as job() shows it; if it is another one by now, nothing is done.
+        """
+        what = f"dead letter {job_id}"
+        bytes_max = self._database.settings.payload_bytes_max
+        if isinstance(payload, str):
+            text = check_json(what, payload, bytes_max)
+        else:
+            text = encode_json(what, payload, bytes_max)
+        seen = None if was is None else hashlib.md5(was.encode(), usedforsecurity=False).hexdigest()
+        answer = (await self._database.call(_MEND, (acts.origin(), job_id, text, seen, acts.actor())))[0][0]
+        if answer == "unknown":
+            raise JobNotFound(f"{what}: there is none with that id; list them with: livewell dead list")
+        if answer == "changed":
+            raise InvalidOption(f"{what}: somebody else changed its payload meanwhile; look at it again")
+
+    async def discard(self, ids: Sequence[int]) -> int:
+        """Delete dead letters for good; answers how many there were."""
+        return int((await self._database.call(_DISCARD, (list(ids), *_letters("dead.discard", ids))))[0][0])
 
     async def redrive(
         self,
@@ -145,14 +267,41 @@ class QueueAdmin:
 
         Answers how many went, and how many stayed because their key is taken.
         """
-        rows = await self._database.call(
-            "SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)", (ids, queue, task, limit)
-        )
+        act = _letters("dead.redrive", ids, queue=queue, task=task)
+        rows = await self._database.call(_REDRIVE, (ids, queue, task, limit, *act))
         if rows[0][0]:
             self._nudger.nudge(EVERY)
         return rows[0][0], rows[0][1]
 
 
+def _letters(action: str, ids: Sequence[int] | None, **others: str | None) -> acts.Line:
+    """The line of the audit for an act on dead letters."""
+    named: dict[str, Any] = {name: value for name, value in others.items() if value is not None}
+    if ids is None:
+        return acts.line(action, ", ".join(f"{name} {value}" for name, value in named.items()) or "all", **named)
+    subject = f"job {ids[0]}" if len(ids) == 1 else f"{len(ids)} dead letters"
+    return acts.line(action, subject, ids=list(ids[:_IDS_NAMED_MAX]), **named)
+
+
 def _with_task(row: Record) -> Record:
     """The column is called kind, and a task is called task everywhere else."""
     return {"task" if name == "kind" else name: value for name, value in row.items()}
+
+
+async def _look(database: Database, wanted: JobFilter, after: int, *, newest: bool, limit: int) -> JobPage:
+    """One bounded look: ids and rows in one statement, of one instant."""
+    document = json.dumps(wanted.document())
+    found = await database.call_dicts(_FIND, (document, after, newest, limit, LOOK_ROWS, wanted.state))
+    looked, place = found[0]["looked"], found[0]["next"]
+    rows = [_with_task(row) for row in found if row["id"] is not None]
+    for row in rows:
+        del row["looked"], row["next"]
+    return JobPage(rows, looked, place)
+
+
+async def _queue_names(database: Database) -> str:
+    """Some of the queues that there are, in words."""
+    query = "SELECT q.name FROM livewell.queue q ORDER BY q.name LIMIT %s"
+    names = [str(row[0]) for row in await database.call(query, (_QUEUE_NAMES_MAX + 1,))]
+    more = " and more" if len(names) > _QUEUE_NAMES_MAX else ""
+    return (", ".join(names[:_QUEUE_NAMES_MAX]) or "none") + more

@@ -222,6 +222,24 @@ def encode_json(what: str, value: object, bytes_max: int) -> str:
     return text
 
 
+def check_json(what: str, text: str, bytes_max: int) -> str:
+    """The text of a JSON object that Postgres takes as it is: every digit of its numbers is kept."""
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError) as error:
+        raise InvalidPayload(f"{what}: the payload is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidPayload(f"{what}: the payload must be a JSON object with the task's arguments")
+    encode_json(what, value, bytes_max)  # refuses what Postgres does not take
+    if len(text.encode()) > 2 * bytes_max:
+        raise InvalidPayload(f"{what}: the text has {len(text):,} characters; {bytes_max:,} bytes are allowed")
+    return text
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
 def _suspicious(written: bytes) -> bool:
     """Perhaps not JSON as Postgres takes it."""
     return b"NaN" in written or b"Infinity" in written or b"\\u0000" in written

@@ -56,7 +56,7 @@ def _queue(queue: dict[str, Any], why: Why) -> Finding | None:
         return Finding("queue_paused", name, seen, means, f"livewell queues resume {name}")
     if why.reason == "no_worker":
         means = "No living worker works this queue."
-        return Finding("queue_without_worker", name, seen, means, f"livewell worker APP --queue {name}")
+        return Finding("queue_without_worker", name, seen, means, f"livewell worker APP --queue {name}", level="P0")
     if why.reason == "no_task":
         means = (
             f"Workers work this queue, but none of them has the task {why.name}: the code that has it is not deployed."
@@ -84,6 +84,7 @@ def _overdue(n: int) -> Finding:
         f"{n:,}{' or more' if n >= 10_000 else ''} delayed jobs are past their time by a minute or more.",
         "Nobody promotes them: any worker does so every second, so none is running, or it cannot reach the database.",
         "livewell worker APP",
+        level="P0",
     )
 
 
@@ -139,6 +140,7 @@ async def versions(patient: Patient) -> Sequence[Finding]:
             "During an upgrade that is as it should be, for one minor version. Left so, old workers lack what "
             "the new schema offers, and refuse the next one.",
             f"pip install 'livewell=={release}' where they run, and start them again",
+            level="P2",
         )
     ]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from livewell.telemetry.system_state import Document, part
 
-_LONG_SECONDS = 600.0
+LONG_SECONDS = 600.0
 
 
 def stuck(document: Document) -> Iterator[str]:
@@ -16,7 +16,7 @@ def stuck(document: Document) -> Iterator[str]:
         if one["ready"] and (one["paused_at"] or not one["workers"]):
             yield f"queue {one['name']}: {one['ready']:,} wait, {'it is paused' if one['paused_at'] else 'nobody works it'}"
     for one in queue.get("queues", ()):
-        if (one["oldest_ready_seconds"] or 0) > _LONG_SECONDS and one["workers"] and not one["paused_at"]:
+        if (one["oldest_ready_seconds"] or 0) > LONG_SECONDS and one["workers"] and not one["paused_at"]:
             minutes = one["oldest_ready_seconds"] / 60
             yield f"queue {one['name']}: the first of {one['ready']:,} waits for {minutes:.0f} min"
     if queue.get("overdue_delayed"):

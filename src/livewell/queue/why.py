@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 
@@ -22,6 +22,10 @@ class Why:
     since: datetime | None
     wait_seconds: float | None
 
+    def without_errors(self) -> Why:
+        """The same, without what a failure said: for people who may see no errors."""
+        return replace(self, name=None) if self.reason in _SAYING_WHY else self
+
     @property
     def words(self) -> str:
         """One sentence for the person who asked."""
@@ -31,11 +35,18 @@ class Why:
             limit=self.of_limit,
             other=f"job {self.other_id}" if self.other_id is not None else "a job that ends just now",
             name=self.name,
-            since="" if self.since is None else f"{self.since:%Y-%m-%d %H:%M:%S %Z}",
+            since=self.since_words,
             wait=spelled(self.wait_seconds),
             why=f" ({self.name})" if self.name else "",
         )
 
+    @property
+    def since_words(self) -> str:
+        """The instant of the answer, as the sentence has it."""
+        return "" if self.since is None else f"{self.since:%Y-%m-%d %H:%M:%S %Z}"
+
+
+_SAYING_WHY = ("cancelled", "dead", "delayed")  # name is the text of a failure
 
 _WORDS = {
     "running": "it is running, on worker {name}, since {since}",

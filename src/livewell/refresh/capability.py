@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
-from livewell.capability import Capability, Chore, CommandEntry
+from livewell.capability import Act, Capability, Chore, CommandEntry, View
 from livewell.refresh.nudges import DUE
 from livewell.refresh.queues import ALL_QUEUES
+
+_PAGES = "livewell.server.dashboard.pages"
 
 CAPABILITY = Capability(
     name="refresh",
@@ -23,6 +25,24 @@ CAPABILITY = Capability(
         "livewell.server.routes.data:router",
         "livewell.server.routes.types:router",
         "livewell.server.routes.plan:router",
+    ),
+    views=(
+        View("/types", "What is stale, and why?", f"{_PAGES}.types:panels", "Types"),
+        View("/types/{name}", "How fresh is this type?", f"{_PAGES}.type:panels"),
+        View("/types/{name}/{key:path}", "Why is this value as it is?", f"{_PAGES}.key:panels"),
+        View("/limits", "Will the limits hold?", f"{_PAGES}.limits:panels", "Limits"),
+        View("/upstreams/{name}/close", "Close this breaker?", f"{_PAGES}.limits:confirm_close"),
+    ),
+    acts=(
+        Act("/types/{name}/pause", f"{_PAGES}.type:pause"),
+        Act("/types/{name}/resume", f"{_PAGES}.type:resume"),
+        Act("/types/{name}/{key:path}/refresh", f"{_PAGES}.key:refresh"),
+        Act("/types/{name}/{key:path}/ttl", f"{_PAGES}.key:set_ttl"),
+        Act("/types/{name}/{key:path}/ttl/clear", f"{_PAGES}.key:clear_ttl"),
+        Act("/upstreams/{name}/pause", f"{_PAGES}.limits:pause"),
+        Act("/upstreams/{name}/resume", f"{_PAGES}.limits:resume"),
+        Act("/upstreams/{name}/close", f"{_PAGES}.limits:close"),
+        Act("/upstreams/{name}/probe", f"{_PAGES}.limits:probe"),
     ),
     commands=(
         CommandEntry("types", "livewell.cli.commands.types:types", "Fresh data", 10),

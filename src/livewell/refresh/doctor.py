@@ -212,6 +212,7 @@ async def viewers(patient: Patient) -> Sequence[Finding]:
             "sweeps, or heartbeats (PUT /v1/sessions/ID, every 60 s) do not arrive.",
             "curl -i -X PUT SERVER/v1/sessions/ID from where the clients are; if nobody should be there: "
             f"livewell worker --queue '{ALL_QUEUES}' sweeps them",
+            level="P2",
         )
     ]
 

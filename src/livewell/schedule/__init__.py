@@ -1,6 +1,7 @@
 """Periodic work: leases with a fence, so that nothing overlaps itself; schedules and their runs.
 
 cron.py          reads cron texts (pure)
+cron_words.py    says rules in words (pure)
 due_times.py     which slot of a schedule runs next, and which were missed (pure)
 definition.py    what a schedule is made of
 scheduler.py     the loop that begins runs; every worker has one

@@ -5,6 +5,7 @@ Used by the command line, the server and code.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 from livewell.db import Database, acts
@@ -14,9 +15,26 @@ from livewell.errors import InvalidOption, UnknownSchedule
 from livewell.schedule.nudges import SCHEDULE
 
 Record = dict[str, Any]
+Outcome = Literal["failed", "skipped", "succeeded", "running"]
 
+# What people ask for, and the states of runs that are that.
+OUTCOMES: Mapping[str, tuple[str, ...]] = {
+    "failed": ("failed", "crashed"),
+    "skipped": ("skipped",),
+    "succeeded": ("succeeded",),
+    "running": ("running",),
+}
+
+_PAUSED = """
+SELECT jsonb_build_object('paused', s.paused_at IS NOT NULL) FROM livewell.schedule s WHERE s.name = %s FOR NO KEY UPDATE
+"""
+_DECLARED = """
+SELECT jsonb_strip_nulls(jsonb_build_object('kind', s.kind, 'cron', s.cron, 'zone', s.zone, 'every', s.every, 'paused', s.paused_at IS NOT NULL))
+FROM livewell.schedule s WHERE s.name = %s
+"""
 _ASK = acts.audited("livewell.ask_run(%s)")
-_PAUSE = acts.audited("livewell.pause_schedule(%s, %s)")
+_PAUSE = acts.audited("livewell.pause_schedule(%s, %s)", before=_PAUSED)
+_REMOVE = acts.audited("livewell.remove_schedule(%s)", before=_DECLARED)
 
 
 class ScheduleAdmin:
@@ -41,6 +59,31 @@ class ScheduleAdmin:
             "SELECT * FROM livewell.list_runs(%s, %s, %s)", (schedule, before or None, limit)
         )
 
+    async def runs_that(
+        self, outcome: str, schedule: str | None = None, *, before: int | None = None, limit: int = 50
+    ) -> tuple[list[Record], int | None]:
+        """A page of runs that ended so, the newest first, and the run before which the next page begins.
+
+        None: there are no more. A page may be short, and even empty, while there are more: of all
+        runs 10,000 are looked at for one page.
+        """
+        if outcome not in OUTCOMES:
+            raise InvalidOption(f"outcome {outcome!r}: allowed are {', '.join(OUTCOMES)}")
+        rows = await self._database.call_dicts(
+            "SELECT * FROM livewell.find_runs(%s, %s, %s, %s)",
+            (schedule, list(OUTCOMES[outcome]), before or None, limit),
+        )
+        looked_to = rows[0]["looked_to"] if rows else None
+        found = [{name: value for name, value in row.items() if name != "looked_to"} for row in rows if row["id"]]
+        return found, found[-1]["id"] if len(found) >= limit else looked_to
+
+    async def recent(self, schedules: Sequence[str], *, runs: int = 20) -> dict[str, list[tuple[str, float | None]]]:
+        """The latest runs of these schedules, the oldest first: how each ended, and in how many seconds."""
+        rows = await self._database.call(
+            "SELECT schedule, states, seconds FROM livewell.recent_runs(%s, %s)", (list(schedules), runs)
+        )
+        return {name: list(zip(states, seconds, strict=True)) for name, states, seconds in rows}
+
     async def ask(self, name: str) -> Literal["asked", "nobody"]:
         """Ask for a run now; nobody: it waits for a process that has the handler."""
         answer = (await self._database.call(_ASK, (name, *acts.line("schedules.run", name))))[0][0]
@@ -51,14 +94,14 @@ class ScheduleAdmin:
 
     async def pause(self, name: str, *, paused: bool = True) -> None:
         """Begin no more runs, or begin them again."""
-        act = acts.line("schedules.pause" if paused else "schedules.resume", name)
-        if not (await self._database.call(_PAUSE, (name, paused, *act)))[0][0]:
+        act = acts.line("schedules.pause" if paused else "schedules.resume", name, after={"paused": paused})
+        if not (await self._database.call(_PAUSE, (name, name, paused, *act)))[0][0]:
             raise await self._unknown(name)
         self._nudger.nudge(SCHEDULE)
 
     async def remove(self, name: str) -> None:
         """Forget a schedule that no process has any more."""
-        answer = (await self._database.call("SELECT livewell.remove_schedule(%s)", (name,)))[0][0]
+        answer = (await self._database.call(_REMOVE, (name, name, *acts.line("schedules.remove", name))))[0][0]
         if answer == "unknown":
             raise await self._unknown(name)
         if answer == "in use":

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from livewell.capability import Capability, Chore, CommandEntry
+from livewell.capability import Act, Capability, Chore, CommandEntry, View
 
 CAPABILITY = Capability(
     name="schedule",
@@ -14,6 +14,16 @@ CAPABILITY = Capability(
     checks="livewell.schedule.doctor:CHECKS",
     stuck="livewell.schedule.stuck:stuck",
     routes=("livewell.server.routes.schedules:health", "livewell.server.routes.schedules:router"),
+    views=(
+        View("/schedules", "What ran when?", "livewell.server.dashboard.pages.schedules:panels", "Schedules"),
+        View("/schedules/{name}", "When did it run?", "livewell.server.dashboard.pages.schedules:one_schedule"),
+        View("/runs", "What ran, and how did it end?", "livewell.server.dashboard.pages.schedules:all_runs"),
+    ),
+    acts=(
+        Act("/schedules/{name}/run", "livewell.server.dashboard.pages.schedules:run"),
+        Act("/schedules/{name}/pause", "livewell.server.dashboard.pages.schedules:pause"),
+        Act("/schedules/{name}/resume", "livewell.server.dashboard.pages.schedules:resume"),
+    ),
     commands=(
         CommandEntry("schedules", "livewell.cli.commands.schedules:schedules", "Look and mend", 90),
         CommandEntry("runs", "livewell.cli.commands.runs:runs", "Look and mend", 100),

@@ -23,7 +23,7 @@ async def singletons(patient: Patient) -> Sequence[Finding]:
         if (one["expired_seconds"] or 0) > _EXPIRED_SECONDS and one["name"] in standing:
             seen = f"Singleton {one['name']} expired {span(one['expired_seconds'])} ago; {one['holder']} had it."
             means = "Its holder died, and no worker has taken it over: what it does is not done by anybody."
-            found.append(Finding("singleton_abandoned", one["name"], seen, means, "livewell worker APP"))
+            found.append(Finding("singleton_abandoned", one["name"], seen, means, "livewell worker APP", level="P0"))
         elif (one["held_seconds"] or 0) > _HELD_SECONDS_MAX and one["name"] not in standing:
             seen = f"Singleton {one['name']} is held by {one['holder']} for {span(one['held_seconds'])}, in one run."
             means = (
@@ -40,6 +40,7 @@ async def singletons(patient: Patient) -> Sequence[Finding]:
                     f"livewell singletons take {one['name']}"
                     if one["holder"] not in living
                     else f"stop {one['holder']}, then: livewell singletons take {one['name']}",
+                    level="P0",
                 )
             )
     return found
@@ -54,6 +55,7 @@ async def schedules(patient: Patient) -> Sequence[Finding]:
             f"Schedule {row['name']} is late by {span(row['late_seconds'])}.",
             "No process that has its handler runs the scheduler, or its run before still holds the lease.",
             f"livewell worker APP, or by hand: livewell schedules run {row['name']}",
+            level="P0",
         )
         for row in await patient.rows(_LATE)
     ]

@@ -7,6 +7,7 @@ auth/         who is calling: API key, login cookie or JSON Web Token
 routes/       one file per capability: scope, arguments, one call
 answers/      how answers look: JSON, pages of lists, problem documents
 streams/      answers that go on: server-sent events
+dashboard/    the operators' pages: rendered here, acted on by forms, kept current by a stream
 
 app.py             the application: routes, gate, problem documents, OpenAPI
 serve.py           the listening server and its end
@@ -14,6 +15,10 @@ process.py         what one server process holds: pools, limits, streams
 pools.py           one pool per database role
 pages.py           HTML pages and static files
 depends.py         what routes ask for: the process, a caller with a scope
+looks.py           what people who look at the dashboard use of the database
+state_sampler.py   the state of the system, read once for everybody who looks
+plan_sampler.py    the plan, made now and then for everybody who looks
+findings.py        what the doctor found, asked once in 30 seconds at most
 late_schedules.py  which schedules are late, asked once a second at most
 capability.py      what the server offers to the rest of the house
 doctor.py          a check of the doctor: what the gate refuses

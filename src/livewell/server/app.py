@@ -11,9 +11,11 @@ from typing import Any
 from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
+from livewell.capability import capabilities
 from livewell.server.answers import problems
 from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.answers.problems import ProblemDocument
+from livewell.server.dashboard.frame import Frame
 from livewell.server.gate.gate import Gate
 from livewell.server.gate.unknown_parameters import known_only
 from livewell.server.pages import nothing_here, page_router
@@ -53,10 +55,12 @@ def create_app() -> FastAPI:
         dependencies=[Depends(known_only)],
         responses={status: {"description": text, "model": ProblemDocument} for status, text in _PROBLEMS.items()},
     )
+    app.state.frame = Frame(capabilities())
     problems.install(app, nothing_here)
     for router in routers():
         app.include_router(router)
     app.include_router(page_router())
+    app.router.routes.extend(app.state.frame.routes())
     plain = app.openapi
     app.openapi = cache(lambda: _honest(plain()))  # type: ignore[method-assign] # how FastAPI documents it
     _prepare(app)
@@ -65,7 +69,7 @@ def create_app() -> FastAPI:
 
 def gated(app: FastAPI, state: ServerProcess) -> ASGIApp:
     """What a server runs."""
-    return Gate(app, state)
+    return Gate(app, state, app.state.frame)
 
 
 def _prepare(app: FastAPI) -> None:

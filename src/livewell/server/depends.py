@@ -39,17 +39,31 @@ def require(scope: str) -> Callable[[Request], Awaitable[Caller]]:
         caller = await caller_of(request)
         if not caller.may(scope):
             raise not_allowed(scope)
-        if scope == "operate":
-            act_as(caller.user or caller.client)
+        if scope in ("operate", "admin"):
+            act_as(caller.user or caller.client, from_where("http", request))
         return caller
 
     return check
+
+
+async def require_look(request: Request) -> Caller:
+    """The caller, if they may look at the dashboard."""
+    caller = await caller_of(request)
+    if not (caller.may("observe") or caller.may("operate")):
+        raise not_allowed("observe")
+    return caller
+
+
+def from_where(by: str, request: Request) -> str:
+    """For the audit: page or http, and the address of the request."""
+    return f"{by} {request.client.host if request.client is not None else 'unknown'}"
 
 
 TheState = Annotated[ServerProcess, Depends(state_of)]
 Anybody = Annotated[Caller, Depends(caller_of)]  # whatever their scopes
 Viewer = Annotated[Caller, Depends(require("view"))]
 Subscriber = Annotated[Caller, Depends(require("subscribe"))]
+Observer = Annotated[Caller, Depends(require_look)]  # who operates may look too
 Operator = Annotated[
     Caller, Depends(require("operate"))
 ]  # of every type: a key that is bound to types does not have it

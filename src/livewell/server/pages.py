@@ -1,4 +1,4 @@
-"""Pages and static files, as they lie in livewell/web.
+"""Pages that are files, and the files of all pages, as they lie in livewell/web.
 
 A page asks for its files under an address that holds their fingerprint, so a browser may keep them
 for ever, and never mixes two versions. /livewell.js is the same module under an address that stays:
@@ -23,11 +23,12 @@ from starlette.responses import Response
 
 from livewell.capability import Page, capabilities
 from livewell.db import embedded
+from livewell.errors import ConfigurationError
 from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.answers.problems import not_found
 from livewell.server.depends import TheState
 from livewell.settings import Settings
-from livewell.web import PAGES, STATIC
+from livewell.web import ASSETS, LOGIN
 
 router = APIRouter(include_in_schema=False)
 
@@ -35,12 +36,12 @@ CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
 _FOR_EVER = "public, max-age=31536000, immutable"
 _ASK_FIRST = "no-cache"
 _NEVER = "no-store"
 _COMMAND = "livewell keys login"
-_CLOSED = MappingProxyType(
+CLOSED = MappingProxyType(
     {
         "Content-Security-Policy": CSP,
         "X-Frame-Options": "DENY",
@@ -74,10 +75,10 @@ class Shelf:
 @cache
 def shelf() -> Shelf:
     """Read the files; those of a page are asked for under the fingerprint of all."""
-    found = sorted(path for path in STATIC.iterdir() if path.suffix in _TYPES)
+    found = asset_files()
     together = hashlib.sha256()
-    for path in found:
-        together.update(path.name.encode() + b"\0" + path.read_bytes())
+    for name, path in found.items():
+        together.update(name.encode() + b"\0" + path.read_bytes())
     fingerprint = together.hexdigest()[:16]
     place = f"/static/{fingerprint}".encode()
 
@@ -86,10 +87,19 @@ def shelf() -> Shelf:
 
     return Shelf(
         fingerprint,
-        {path.name: _asset(path, path.read_bytes()) for path in found},
-        {path.stem: page(path) for path in PAGES.glob("*.html")},
+        {name: _asset(path, path.read_bytes()) for name, path in found.items()},
+        {path.stem: page(path) for path in LOGIN.glob("*.html")},
         {one.path: page(one.file) for one in offered_pages()},
     )
+
+
+def asset_files() -> dict[str, Path]:
+    """Scripts, styles and pictures by the name under which they are served."""
+    found: dict[str, Path] = {}
+    for path in sorted(path for folder in ASSETS for path in folder.iterdir()):
+        if path.suffix in _TYPES and path.suffix != ".html" and found.setdefault(path.name, path) != path:
+            raise ConfigurationError(f"{path} and {found[path.name]} would have the same address: rename one")
+    return found
 
 
 def offered_pages() -> list[Page]:
@@ -104,17 +114,11 @@ def _asset(path: Path, body: bytes) -> Asset:
 def _send(request: Request, asset: Asset | None, keep: str, more: Mapping[str, str] | None = None) -> Response:
     if asset is None:
         raise not_found()
-    headers = {**_CLOSED, **(more or {}), "Cache-Control": keep, "ETag": asset.etag}
+    headers = {**CLOSED, **(more or {}), "Cache-Control": keep, "ETag": asset.etag}
     known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
     if asset.etag in known or "*" in known:
         return Response(status_code=304, headers=headers)
     return Response(asset.body, headers={**headers, "Content-Type": asset.media_type})
-
-
-@router.api_route("/", methods=["GET", "HEAD"])
-async def market(request: Request) -> Response:
-    """The watch list. Anybody may load it; what it shows needs a login."""
-    return _send(request, shelf().pages["market"], _ASK_FIRST)
 
 
 @router.api_route("/login", methods=["GET", "HEAD"])
@@ -161,7 +165,7 @@ def nothing_here(_: Request) -> Response:
     One and the same page.
     """
     page = shelf().pages["nothing"]
-    headers = {**_CLOSED, "Cache-Control": _NEVER, "Vary": "Accept", "Content-Type": page.media_type}
+    headers = {**CLOSED, "Cache-Control": _NEVER, "Vary": "Accept", "Content-Type": page.media_type}
     return Response(page.body, 404, headers)
 
 

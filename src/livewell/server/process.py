@@ -22,6 +22,8 @@ from livewell.server.bounds.client_rates import ClientRates, Kind
 from livewell.server.bounds.waiting_reads import WaitingReads
 from livewell.server.connection.refusals import Refusals
 from livewell.server.late_schedules import Lateness
+from livewell.server.looks import Looks
+from livewell.server.plan_sampler import PlanSampler
 from livewell.server.pools import Addresses, Pools
 from livewell.server.streams.stream import Streams
 from livewell.settings import Settings
@@ -47,6 +49,8 @@ class ServerProcess:
         self.streams = Streams(settings, self.auth, self.stopping, self.presence)
         self.progress = JobProgress(self.pools.operate)
         self.lateness = Lateness(self.pools.hub)
+        self.looks = Looks(where.operate, settings)
+        self.plans = PlanSampler(self.pools.operate)
         self._nudger: Nudger | None = None
         self._reads: Reads | None = None
         self._sessions: StreamedSessions | None = None
@@ -74,6 +78,8 @@ class ServerProcess:
             await self._reads.close()
         if self._nudger is not None:
             await self._nudger.close()
+        await self.plans.close()
+        await self.looks.close()
         await self.pools.close()
 
     async def __aenter__(self) -> Self:

@@ -126,7 +126,7 @@ class Settings(BaseSettings):
     history_days_ahead: Whole = _bounded(14, 2, 60, "How many days of history partitions are made in advance.")
     dead_days: Whole = _bounded(30, 30, 3650, "How long dead letters are kept; never reduced below 30 days.")
     stat_days: Whole = _bounded(30, 1, 365, "How long statistics are kept.")
-    audit_days: Whole = _bounded(365, 90, 3650, "How long it is kept what operators did; never reduced below 90 days.")
+    audit_days: Whole = _bounded(90, 90, 3650, "How long it is kept what operators did; never reduced below 90 days.")
     run_days: Whole = _bounded(30, 30, 3650, "How long the runs of schedules are kept; never reduced below 30 days.")
     progress_seconds: Number = _bounded(1, 0.05, 60, "A job's progress is written at most this often.")
     stat_seconds: Number = _bounded(10, 0.1, 300, "How often a worker writes its statistics.")

@@ -1,11 +1,22 @@
-"""What a browser gets: the module livewell.js, the market page and the login page.
+"""What a browser gets. Plain files and templates, no build step; the server serves them.
 
-Plain files, no build step; the server serves them (server/pages.py).
+    client/     livewell.js: the module that pages of any origin may load
+    ui/         what all our pages share: tokens, components, charts; uplot/ is uPlot, as published
+    dashboard/  the templates of the operators' pages, and what is live on them
+    market/     the market page
+    login/      the login page, and the page for what is not there
+
+Files are served under their name alone, so a name must not occur in two folders.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-STATIC = Path(__file__).parent / "static"
-PAGES = Path(__file__).parent / "pages"
+ROOT = Path(__file__).parent
+CLIENT = ROOT / "client"
+UI = ROOT / "ui"
+DASHBOARD = ROOT / "dashboard"
+MARKET = ROOT / "market"
+LOGIN = ROOT / "login"
+ASSETS = (CLIENT, UI, UI / "uplot", DASHBOARD, MARKET, LOGIN)  # folders whose scripts, styles and pictures are served

@@ -47,11 +47,23 @@ UNION ALL SELECT 'queue', name, paused_at::text, NULL, NULL FROM livewell.queue
 UNION ALL SELECT 'type', name, ttl::text, paused_at::text, version::text FROM livewell.data_type
 UNION ALL SELECT 'schedule', name, asked_at::text, paused_at::text, NULL FROM livewell.schedule
 UNION ALL SELECT 'upstream', name, paused_at::text, NULL, NULL FROM livewell.upstream
+UNION ALL SELECT 'channel', name, disabled_at::text, quiet_until::text, NULL FROM livewell.alert_channel
+UNION ALL SELECT 'act', id::text, action, state, NULL FROM livewell.bulk_act
 UNION ALL SELECT 'singleton', name, fence::text, NULL, NULL FROM livewell.singleton
 """
-SCHEDULED = (
-    "SELECT livewell.declare_schedule('somebodys', 'interval', NULL, NULL, interval '1 hour', NULL, 'once', "
-    "interval '1 hour', false, false)"
+STAGED = (
+    (
+        "SELECT livewell.declare_schedule('somebodys', 'interval', NULL, NULL, interval '1 hour', NULL, 'once', "
+        "interval '1 hour', false, false)"
+    ),
+    (
+        "INSERT INTO livewell.alert_channel (name, kind, source, level, repeats, since) "
+        "VALUES ('pager', 'webhook', 'env:PAGER', 'P2', false, now())"
+    ),
+    (
+        "INSERT INTO livewell.bulk_act (asked_at, before_at, stepped_at, up_to_id, expected, action, asked_by, filter) "
+        "VALUES (now(), now(), now(), 0, 0, 'cancel', 'cli:test', '{}')"
+    ),
 )
 
 
@@ -74,7 +86,8 @@ async def run(scale: Scale) -> Findings:
         people = _people(site)
         sessions = {visitor.name: await visitor.session() for visitor in people}
         held = [await visitor.stream(sessions[visitor.name]) for visitor in people]
-        site.fleet.rows(SCHEDULED)
+        for statement in STAGED:
+            site.fleet.rows(statement)
         before = _state(site)
         for _ in range(scale.pick(1, 10)):
             for operation in operations:
@@ -132,7 +145,11 @@ def _values(site: Site, operation: Operation, sessions: list[str]) -> list[Ids]:
     """
     if "session" in operation.parameters:
         return [({"session": one}, {"session": str(uuid.uuid4())}) for one in sessions]
-    if operation.path.startswith("/v1/jobs/"):
+    if operation.path.startswith("/v1/alerts/channels/"):
+        return [({"name": "pager"}, {"name": "nobodys"})]
+    if operation.path.startswith("/v1/acts/"):
+        return [({"id": 1}, {"id": 2**62})]
+    if operation.path.startswith(("/v1/jobs/", "/v1/dead/")):
         [name] = operation.parameters
         return [({name: job}, {name: 2**62 + job}) for job in site.fleet.jobs.values()]
     if operation.path.startswith("/v1/alerts/"):

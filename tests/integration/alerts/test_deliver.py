@@ -22,6 +22,7 @@ import pytest
 import structlog
 from pydantic import SecretStr
 
+from livewell.alerts.admin import AlertAdmin
 from livewell.alerts.channel import Channel
 from livewell.alerts.deliver import Delivered, deliver, prune
 from livewell.db import Database
@@ -100,6 +101,43 @@ async def test_without_a_channel_nothing_is_sent_and_nothing_fails(fired: AlertS
     """The alert is in the lists."""
     assert await deliver(database, []) == Delivered()
     assert fired.told() == []
+
+
+# -- silences and tests --------------------------------------------------------------------------
+
+
+async def test_in_a_silence_no_message_leaves_and_after_it_one_does(
+    alerts: AlertSession, database: Database, receiver: Receiver, webhook: Channel
+) -> None:
+    """The receiver's own log is the judge."""
+    alerts.observe(rule="sky")
+    await AlertAdmin(database).silence("sky", seconds=3600)
+    alerts.observe("roof")
+    assert await deliver(database, [webhook]) == Delivered()
+    assert receiver.received == []
+    alerts.advance(3601)
+    alerts.observe("roof")
+    assert await deliver(database, [webhook]) == Delivered(sent=1)
+    assert [one["data"]["subject"] for one in receiver.documents] == ["roof"]
+
+
+async def test_a_test_arrives_as_a_test(
+    alerts: AlertSession, database: Database, receiver: Receiver, webhook: Channel
+) -> None:
+    """Through one of two channels; its outcome is in the list."""
+    channels = [webhook, chat(receiver)]
+    await deliver(database, channels)
+    admin = AlertAdmin(database)
+    assert await admin.test("ops") == "nobody"  # no worker runs schedules here
+    assert await deliver(database, channels) == Delivered(sent=1)
+    [document] = receiver.documents
+    assert document["type"] == "livewell.alert.test"
+    assert "Nothing is wrong" in document["data"]["summary"]
+    await admin.test("chat")
+    await deliver(database, channels)
+    assert receiver.documents[1]["content"].startswith("**[test] Livewell alert channel**\nThis is a test")
+    assert [(one["name"], one["test_state"]) for one in await admin.channels()] == [("chat", "sent"), ("ops", "sent")]
+    assert alerts.alert_states() == []
 
 
 # -- receivers that are not well -----------------------------------------------------------------
@@ -299,6 +337,7 @@ async def test_a_slow_receiver_does_not_hold_up_the_others(
 SENDER = """
 import asyncio, sys
 from pydantic import SecretStr
+from livewell.alerts.admin import AlertAdmin
 from livewell.alerts.channel import Channel
 from livewell.alerts.deliver import deliver
 from livewell.db import Database

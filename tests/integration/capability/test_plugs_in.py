@@ -25,10 +25,12 @@ from livewell.errors import MigrationError
 from livewell.operations.doctor import examine
 from livewell.operations.state import read_state, stuck
 from livewell.schedule.housekeeping import Housekeeping
+from livewell.server.dashboard import form
 from livewell.testing import InlineWorker
 from livewell.testing.processes import eventually_async
+from livewell.testing.sse_client import EventStream
 from tests.integration.capability.conftest import forget
-from tests.support.http import in_process, logins
+from tests.support.http import in_process, listening, logins
 
 SILENT = "INSERT INTO livewell.beacon VALUES ('backup', 60, livewell.now() - interval '1 hour')"
 
@@ -148,6 +150,31 @@ async def test_the_server_has_its_routes_its_gauge_and_its_page(dsn: str, livewe
             assert "{static}" not in page.text
             listed = (await web.client.get("/pages.json")).json()["pages"]
             assert {"path": "/beacons", "nav": "Beacons", "title": "Who has fallen silent?"} in listed
+
+
+async def test_the_dashboard_has_its_page_its_panel_and_its_form(dsn: str, livewell_settings: Settings) -> None:
+    """A page with an entry in the navigation, a panel on the first page, a live stream, an act with its audit row."""
+    run(dsn, SILENT)
+    with logins(dsn) as made:
+        async with listening(dsn, made, livewell_settings) as web:
+            key = web.key("operate", "view")
+            operator = web.bearer(key.text)
+            page = (await operator.get("/beacons/all")).text
+            assert "Which programs report?" in page
+            assert '<a href="/beacons/all" aria-current="page">Programs</a>' in page
+            assert "backup" in page
+            assert "Silent programs" in (await operator.get("/")).text
+
+            async with await EventStream.open(web.base, "/v1/pages/stream?page=/beacons/all", key=key.text) as stream:
+                _, panel = await stream.next("panel", seconds=20)
+            assert "backup" in panel["html"]
+
+            fields = {"token": form.token("a" * 32)}
+            cookie = {"Cookie": f"{form.TOKEN_COOKIE}={'a' * 32}"}
+            done = await operator.post("/beacons/backup/forget", data=fields, headers=cookie)
+            assert (done.status_code, done.headers["location"]) == (303, "/beacons/all")
+            assert "No program has reported yet." in (await operator.get("/beacons/all")).text
+            assert run(dsn, "SELECT action, subject FROM livewell.audit") == [("beacon.forget", "backup")]
 
 
 @pytest.mark.parametrize("beacons", ["entry point"], indirect=True)

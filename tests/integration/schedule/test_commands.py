@@ -38,7 +38,7 @@ def test_schedules_are_listed_asked_for_paused_and_removed(livewell: Command, ro
     told = [json.loads(line) for line in livewell("schedules", "list", "--json").stdout.splitlines()]
 
     assert listed.exit_code == 0
-    assert "every 1 min" in listed.stdout
+    assert "every minute" in listed.stdout
     assert "boom" in listed.stdout
     assert {row["name"]: row["last_state"] for row in told} == {"nightly": "failed", "schedule.loop": None}
     assert "was asked for" in livewell("schedules", "run", "nightly").stdout
@@ -68,6 +68,8 @@ def test_the_history_is_read_page_by_page(livewell: Command, rows: ScheduleSessi
     before = first.stdout.rsplit("--before ", 1)[1].strip()
     assert "succeeded" in livewell("runs", "history", "nightly", "--before", before).stdout
     assert json.loads(livewell("runs", "list", "--json").stdout.splitlines()[1])["rows_affected"] == 12
+    assert "succeeded" in livewell("runs", "list", "--outcome", "succeeded").stdout
+    assert "ended so" in livewell("runs", "history", "nightly", "--outcome", "failed").stdout
 
 
 async def test_health_says_what_is_late_and_nothing_else(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from livewell.errors import UnknownQueue
+from livewell.queue.admin import QueueAdmin
 from tests.support.http import Web
 
 JOBS = """
@@ -42,6 +44,61 @@ async def test_a_job_says_why_and_is_cancelled(mail: Web) -> None:
     assert (await client.post("/v1/jobs/64/cancel")).json() == {"answer": "cancelled"}
     assert (await client.post("/v1/jobs/128/retry")).json() == {"retried": True}
     assert (await client.get("/v1/jobs/128")).json()["state"] == "ready"
+
+
+async def test_jobs_are_found_by_every_part_of_the_filter(mail: Web) -> None:
+    """Live ones and those that ended; what cannot be meant is a 400."""
+    client = mail.as_key("operate")
+
+    async def ids(**wanted: str | int) -> list[int]:
+        answer = await client.get("/v1/jobs", params=wanted)
+        assert answer.status_code == 200, answer.text
+        return [row["id"] for row in answer.json()["items"]]
+
+    assert await ids(task="welcome", order="newest") == [128, 64]
+    assert await ids(task="other") == []
+    assert await ids(state="failed", queue="mail") == [192]
+    assert await ids(state="succeeded") == []
+    assert await ids(group="g") == await ids(key="k") == await ids(batch=1) == []
+    assert await ids(since="1h") == [64, 128]
+    assert await ids(until="2020-01-01") == []
+    for bad in ({"since": "yesterday"}, {"state": "succeeded", "key": "k"}, {"order": "any"}, {"batch": "0"}):
+        assert (await client.get("/v1/jobs", params=bad)).status_code == 400
+
+
+async def test_a_rare_job_is_found_in_bounded_looks(mail: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page without items still says where to go on; only `next: null` is the end."""
+    monkeypatch.setattr("livewell.queue.admin.LOOK_ROWS", 1)
+    client = mail.as_key("operate")
+    first = (await client.get("/v1/jobs?state=held")).json()
+    assert (first["items"], first["looked"]) == ([], 1)
+    second = (await client.get("/v1/jobs", params={"state": "held", "after": first["next"]})).json()
+    assert second == {"items": [], "next": None, "looked": 1}
+
+
+async def test_what_is_done_to_jobs_and_queues_is_written_down(mail: Web) -> None:
+    """Who, what, to which, and what became of it; also if nothing did."""
+    key = mail.key("operate")
+    client = mail.bearer(key.text)
+    for path in ("jobs/64/cancel", "jobs/64/cancel", "jobs/128/retry", "queues/mail/pause", "queues/mail/resume"):
+        assert (await client.post(f"/v1/{path}")).status_code < 300
+    rows = mail.rows("SELECT actor, action, subject, answer FROM livewell.audit ORDER BY at")
+    assert [row[1:] for row in rows] == [
+        ("jobs.cancel", "job 64", "cancelled"),
+        ("jobs.cancel", "job 64", "finished"),
+        ("jobs.retry", "job 128", "true"),
+        ("queues.pause", "mail", "true"),
+        ("queues.resume", "mail", "true"),
+    ]
+    assert {row[0] for row in rows} == {f"key:{key.id}"}
+
+
+async def test_an_unknown_queue_names_a_few_that_there_are(mail: Web) -> None:
+    """Not a hundred thousand, and without counting their jobs."""
+    mail.rows("INSERT INTO livewell.queue (name, created_at) SELECT 'q' || n, now() FROM generate_series(1, 1000) n")
+    with pytest.raises(UnknownQueue, match=r"there are: mail, q1, .* and more") as caught:
+        await QueueAdmin(mail.state.pools.operate, mail.state.nudger).pause("nothing")
+    assert len(str(caught.value)) < 300
 
 
 async def test_dead_letters_get_another_life(mail: Web) -> None:

@@ -54,6 +54,28 @@ async def test_a_singleton_of_a_dead_holder_is_taken(stopped: Web) -> None:
     assert (await client.post("/v1/singletons/nothing/take", json={"force": True})).status_code == 404
 
 
+async def test_the_audit_is_filtered_by_who_what_and_when(stopped: Web) -> None:
+    """Each filter leaves out the others; what is no time is refused with what is."""
+    key = stopped.key("operate")
+    client = stopped.bearer(key.text)
+    await client.post("/v1/upstreams/fmp/resume")
+    await client.post("/v1/upstreams/fmp/probe")
+
+    async def actions(**params: str) -> list[str]:
+        return [one["action"] for one in (await client.get("/v1/audit", params=params)).json()["items"]]
+
+    both = ["upstreams.probe", "upstreams.resume"]
+    assert await actions(actor=f"key:{key.id}", since="1h") == both
+    assert await actions(action="upstreams", subject="fmp") == both
+    assert await actions(action="upstreams.probe") == both[:1]
+    assert await actions(actor="key:other") == []
+    assert await actions(until="1h") == []
+    assert await actions(since="2000-01-01T00:00Z", actor=f"key:{key.id}") == both
+    [first, *_] = (await client.get("/v1/audit")).json()["items"]
+    assert first["origin"] == "http 127.0.0.1"
+    assert (await client.get("/v1/audit", params={"since": "yesterday"})).status_code == 400
+
+
 async def test_the_audit_names_the_key_and_what_it_did(stopped: Web) -> None:
     """Also of what could be done before: pauses and runs by hand. The newest first, in pages."""
     client = stopped.as_key("operate")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from livewell.server.pages import CSP, shelf
+from livewell.server.pages import CSP, asset_files, shelf
 from livewell.settings import Settings
-from livewell.web import STATIC
 from tests.support.http import Web
 
 SPECIFIED = {
@@ -24,7 +23,7 @@ SPECIFIED = {
 }
 
 
-@pytest.mark.parametrize(("page", "keep"), [("/", "no-cache"), ("/login", "no-store")])
+@pytest.mark.parametrize(("page", "keep"), [("/market", "no-cache"), ("/login", "no-store")])
 async def test_a_page_is_asked_for_again_and_allows_nothing_foreign(web: Web, page: str, keep: str) -> None:
     """No login to load it; no script, style or frame of anybody else in it."""
     answer = await web.client.get(page)
@@ -42,7 +41,7 @@ async def test_a_page_is_asked_for_again_and_allows_nothing_foreign(web: Web, pa
 async def test_every_file_that_a_page_names_is_there_and_may_be_kept_for_ever(web: Web) -> None:
     """Under an address that changes with the content."""
     named = set()
-    for page in ("/", "/login"):
+    for page in ("/market", "/login"):
         named |= set(re.findall(r'(?:src|href)="(/static/[^"]+)"', (await web.client.get(page)).text))
     assert len(named) >= 5
     for address in named:
@@ -54,9 +53,10 @@ async def test_every_file_that_a_page_names_is_there_and_may_be_kept_for_ever(we
 
 async def test_modules_import_only_what_lies_beside_them() -> None:
     """No build step, no dependency."""
-    for path in STATIC.glob("*.js"):
-        imports = re.findall(r'^import .* from "(.*)";', path.read_text(), re.MULTILINE)
-        assert all((STATIC / name).exists() for name in imports), path.name
+    files = asset_files()
+    for path in files.values():
+        imports = re.findall(r'^import .* from "\./(.*)";', path.read_text(), re.MULTILINE)
+        assert set(imports) <= set(files), path.name
         assert path.name != "livewell.js" or imports == []
 
 
@@ -77,7 +77,7 @@ async def test_the_module_may_be_loaded_by_any_page_and_nothing_else_may(web: We
     module = await web.client.get("/livewell.js", headers=elsewhere)
     assert module.headers["access-control-allow-origin"] == "*"
     assert module.headers["cross-origin-resource-policy"] == "cross-origin"
-    for address in ("/", f"/static/{shelf().fingerprint}/market.js"):
+    for address in ("/market", f"/static/{shelf().fingerprint}/market.js"):
         answer = await web.client.get(address, headers=elsewhere)
         assert "access-control-allow-origin" not in answer.headers
         assert answer.headers["cross-origin-resource-policy"] == "same-origin"
@@ -140,5 +140,5 @@ async def test_the_way_in_names_a_folder_only_to_whoever_is_here(web: Web, monke
 
 async def test_a_page_takes_no_other_method(web: Web) -> None:
     """GET and HEAD."""
-    assert (await web.client.head("/")).status_code == 200
-    assert (await web.client.post("/", content=b"x")).status_code == 405
+    assert (await web.client.head("/market")).status_code == 200
+    assert (await web.client.post("/market", content=b"x")).status_code == 405

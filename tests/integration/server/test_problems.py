@@ -13,7 +13,7 @@ from tests.support.http import Web
         ("jobs?limit=1000", '"1000" is not allowed as limit.', "query.limit", "at most 100"),
         ("jobs?limit=0", '"0" is not allowed as limit.', "query.limit", "at least 1"),
         ("jobs?limit=many", '"many" is not allowed as limit.', "query.limit", "a whole number"),
-        ("jobs?state=lost", '"lost" is not allowed as state.', "query.state", "'delayed', 'held', 'ready' or 'running'"),
+        ("jobs?state=lost", '"lost" is not allowed as state.', "query.state", "'delayed', 'held', 'ready', 'running', 'succeeded', 'cancelled' or 'failed'"),
         ("jobs/abc", '"abc" is not allowed as id.', "path.id", "a whole number"),
         ("jobs?queue=" + "q" * 201, "This is not allowed as queue.", "query.queue", "at most 200 characters"),
         ("data/quote/AAPL?max_age=soon", '"soon" is not allowed as max_age.', "query.max_age", '0 to 400 days, as "30s", "5m", "2h", "1d" or a number of seconds'),
@@ -65,7 +65,10 @@ async def test_a_parameter_that_nobody_knows_is_refused(web: Web, path: str, det
 
 async def test_pages_and_health_may_be_called_with_anything(web: Web) -> None:
     """Links are passed around with marks of others in them."""
-    assert [(await web.client_with({}).get(path)).status_code for path in ("/?utm=1", "/healthz?x=1")] == [200, 200]
+    assert [(await web.client_with({}).get(path)).status_code for path in ("/market?utm=1", "/healthz?x=1")] == [
+        200,
+        200,
+    ]
 
 
 async def test_a_wrong_method_is_told_all_right_ones(web: Web) -> None:
@@ -90,7 +93,7 @@ async def test_a_wrong_method_is_told_what_is_documented(web: Web, path: str, al
 
 async def test_a_name_or_an_origin_that_is_not_ours_is_told_what_would_be(web: Web) -> None:
     """Whoever set it up wrongly; what arrived here is not repeated."""
-    host = await web.client_with({"Host": "live.example:8484"}).get("/")
+    host = await web.client_with({"Host": "live.example:8484"}).get("/v1/types")
     preflight = {"Origin": "https://shop.example", "Access-Control-Request-Method": "PUT"}
     origin = await web.client_with(preflight).options("/v1/sessions")
 

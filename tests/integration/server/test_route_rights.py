@@ -31,6 +31,8 @@ class Asks:
     """What a route asks for: all of these scopes; not for public keys; only for logins."""
 
     scopes: frozenset[str]
+    either: frozenset[str] = frozenset()  # and one of these, if there are any
+    query: dict[str, str] = field(default_factory=dict)
     no_public: bool = False
     login_only: bool = False
     body: Any = None  # without one the route would say so to whoever may use it
@@ -85,8 +87,16 @@ ROUTES = {
     "POST /v1/jobs/{id}/cancel": operate(),
     "POST /v1/jobs/{id}/retry": operate(),
     "GET /v1/jobs/{job_id}/stream": operate(),
+    "GET /v1/pages/stream": Asks(frozenset(), either=frozenset({"observe", "operate"}), query={"page": "/nothing"}),
     "GET /v1/dead": operate(),
     "POST /v1/dead/redrive": operate(body={"all": True}),
+    "PATCH /v1/dead/{id}": operate(body={"payload": {}}),
+    "POST /v1/dead/discard": operate(body={"ids": [1]}),
+    "GET /v1/acts": operate(),
+    "POST /v1/acts": operate(body={"action": "redrive", "filter": {"queue": "none"}, "expected": 0}),
+    "POST /v1/acts/count": operate(body={"action": "redrive", "filter": {}}),
+    "GET /v1/acts/{id}": operate(),
+    "POST /v1/acts/{id}/cancel": operate(),
     "GET /v1/schedules": operate(),
     "POST /v1/schedules/{name}/run": operate(others={"name": "nightly"}),
     "POST /v1/schedules/{name}/pause": operate(others={"name": "nightly"}),
@@ -99,10 +109,17 @@ ROUTES = {
     "POST /v1/singletons/{name}/take": operate(others={"name": "due"}),
     "GET /v1/audit": operate(),
     "GET /v1/alerts": operate(),
+    "GET /v1/alerts/firings": operate(),
+    "GET /v1/alerts/silences": operate(),
+    "POST /v1/alerts/silences": operate(body={"rule": "sky", "seconds": 60}),
+    "DELETE /v1/alerts/silences": operate(),
+    "GET /v1/alerts/channels": operate(),
+    "POST /v1/alerts/channels/{name}/test": operate(),
+    "POST /v1/alerts/channels/{name}/enable": operate(),
     "GET /v1/alerts/{id}": operate(),
     "GET /v1/warnings": operate(),
 }
-# Of the paths. Streams end at once with 404: there is neither such a session nor such a job.
+# Of the paths. Streams end at once with 404: there is no such session, job or page.
 PATH = {"type": "quote", "key": "AAPL", "name": "quote", "id": "64", "job_id": "999999", "session": "0" * 36}
 
 # What tells of a type that the bound key may not read: its name, its keys, and where they turn up.
@@ -130,7 +147,8 @@ def paths(document: dict[str, Any]) -> list[tuple[str, str]]:
 async def ask(client: httpx2.AsyncClient, method: str, path: str, **instead: str) -> httpx2.Response:
     """Ask a route for something, as whoever the client is."""
     asks = ROUTES[f"{method} {path}"]
-    return await client.request(method, path.format(**{**PATH, **asks.others, **instead}), json=asks.body)
+    where = path.format(**{**PATH, **asks.others, **instead})
+    return await client.request(method, where, params=asks.query or None, json=asks.body)
 
 
 @pytest.fixture
@@ -176,6 +194,8 @@ class Knocks:
         if self.scopes is None:
             return 401
         if asks.login_only or (asks.no_public and self.public) or not asks.scopes <= self.scopes:
+            return 403
+        if asks.either and asks.either.isdisjoint(self.scopes):
             return 403
         return None
 

@@ -58,6 +58,39 @@ async def test_runs_are_read_newest_first(clocks: Web) -> None:
     assert [row["schedule"] for row in first["items"] + second["items"]] == ["hourly", "nightly"]
     assert [row["state"] for row in (await client.get("/v1/runs/nightly")).json()["items"]] == ["failed"]
     assert (await client.get("/v1/runs/nothing")).json() == {"items": [], "next": None}
+
+
+async def test_runs_are_found_by_how_they_ended(clocks: Web) -> None:
+    """Of all, and of one; failed means crashed too."""
+    clocks.rows("SELECT livewell.skip_slots('hourly', livewell.now(), livewell.now(), 1, 'missed', 'me')")
+    client = clocks.as_key("operate")
+
+    async def found(path: str) -> list[str]:
+        return [row["state"] for row in (await client.get(path)).json()["items"]]
+
+    assert await found("/v1/runs?outcome=failed") == ["failed"]
+    assert await found("/v1/runs?outcome=skipped") == ["skipped"]
+    assert await found("/v1/runs/hourly?outcome=failed") == []
+    assert await found("/v1/runs/nightly?outcome=failed") == ["failed"]
+    clocks.rows("UPDATE livewell.run SET state = 'crashed' WHERE state = 'failed'")
+    assert await found("/v1/runs?outcome=failed") == ["crashed"]
+    assert (await client.get("/v1/runs?outcome=other")).status_code == 400
+
+
+async def test_a_look_for_few_among_many_is_bounded_and_goes_on(clocks: Web) -> None:
+    """Ten thousand runs are looked at for one page; the next one finds what is older."""
+    clocks.rows(
+        "INSERT INTO livewell.run (schedule, due_at, last_due_at, started_at, finished_at, fence, state, holder) "
+        "SELECT 'nightly', t, t, t, t, 1, 'succeeded', 'me' FROM (SELECT livewell.now() - n * interval '1 minute' AS t "
+        "FROM generate_series(1, 10050) n) s"
+    )
+    client = clocks.as_key("operate")
+    for path in ("/v1/runs", "/v1/runs/nightly"):
+        first = (await client.get(path, params={"outcome": "failed"})).json()
+        assert first["items"] == []
+        second = (await client.get(path, params={"outcome": "failed", "after": first["next"]})).json()
+        assert [row["state"] for row in second["items"]] == ["failed"]
+        assert second["next"] is None
     assert (await client.get("/v1/runs?after=x!")).status_code == 400
 
 

@@ -153,7 +153,7 @@ def _as_api(folder: Path, query: str) -> None:
         (["--expires", "never"], "allowed are seconds"),
         (["--expires", "0s"], "more than 0"),
         (["--type", "no type"], "names of types"),
-        (["--type", "quote", "--scope", "view,operate"], "bound to types cannot operate"),
+        (["--type", "quote", "--scope", "view,operate"], "bound to types"),
         (["--sessions-max", "5"], "for public keys"),
         (["--public", "--sessions-max", "0"], "1 to 1,000,000"),
     ],

@@ -22,6 +22,12 @@ Connection = psycopg.Connection[Any]
 # Functions that may run with the rights of their owner: name → reason. No other may.
 DEFINER_ALLOWED = {
     "warn": "livewell_api has no table rights, and nobody shall write a warning that was not redacted and bounded",
+    "audit_act": "whoever may act writes a line of the audit, redacted and bounded, and can neither change nor "
+    "delete one",
+    "mint_key": "nobody but the owner writes keys; it compares the secret of the administrator's own key, and gives "
+    "no scope that this key lacks",
+    "withdraw_keys": "nobody but the owner writes keys; it compares the secret of the administrator's own key, and "
+    "can only revoke",
     "record_act": "whoever may act writes a line of the audit, redacted and bounded, and can neither change nor "
     "delete one",
     "prune_audit": "nobody but the owner deletes lines of the audit; its inputs are two bounded numbers, and no "
@@ -38,6 +44,8 @@ DEFINER_ALLOWED = {
     "count_viewers": "operators and readers may know how many look at a key, and not who; it answers a number",
     "watched_keys": "operators and readers may know how many look at which key, and not who; it answers keys "
     "and numbers",
+    "sample_watched": "operators and readers may know which share of what is looked at is fresh, and not who "
+    "looks; it answers types and numbers",
     "read_through": "livewell_api has no table rights; it reads one key, and of a user it touches the budget alone",
     "read_key": "livewell_api has no table rights; it reads one key, and of a user it touches the budget alone",
     "change_type": "nobody but the owner writes the registry by hand; an operator changes these two things, "
@@ -48,6 +56,7 @@ DEFINER_ALLOWED = {
     "end_login": "livewell_api has no table rights; it can end nothing but the one login it is given",
     "redeem_link": "livewell_api has no table rights; it uses up the link it is given, and makes a login with "
     "no more than its scopes",
+    "test_channel": "an operator may test a channel and write no alert; its only input is the name of a channel",
     "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
 }
 HOT_TABLES = ["job", "worker", "stat", "warning", "ledger", "viewer", "viewer_session", "session_share", "singleton"]

@@ -116,3 +116,23 @@ def test_a_job_is_shown_wherever_it_is(queue: QueueSession) -> None:
     ]
 
     assert shown == [[("succeeded", None)], [("cancelled", "why")], [("failed", "no")], [("ready", None)], []]
+
+
+def test_very_many_queues_do_not_hurt_the_state(queue: QueueSession) -> None:
+    """The sample was looked through again for each of a thousand queues: 13 s for 100,000 queues with a job each."""
+    queue.rows("INSERT INTO livewell.queue (name, created_at) SELECT 'q' || n, now() FROM generate_series(1, 30000) n")
+    queue.rows(
+        "INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, queue, kind, payload) "
+        "SELECT n, n, now(), now(), 'ready', 5, 'q' || n, 'task', '{}' FROM generate_series(1, 30000) n"
+    )
+    queue.rows("DELETE FROM livewell.state_sample")
+    queue.rows("SELECT livewell.state_queue()")
+    queue.rows("SET statement_timeout = '1500ms'")
+    try:
+        state = queue.value("SELECT livewell.state_queue()")
+        [found] = queue.value("SELECT livewell.find_queues('q29999', 50)")
+    finally:
+        queue.rows("RESET statement_timeout")
+    assert len(state["queues"]) == 1000
+    assert (found["name"], found["workers"]) == ("q29999", 0)
+    assert found["oldest_ready_seconds"] >= 0

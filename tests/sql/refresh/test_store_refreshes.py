@@ -352,3 +352,26 @@ def test_the_worker_role_may_store(store: StoreSession) -> None:
     finally:
         store.rows("RESET ROLE")
     assert KIND == "livewell.refresh"
+
+
+# -- the last answers ----------------------------------------------------------------------------
+
+
+def test_the_last_sixteen_answers_of_a_key_are_kept(store: StoreSession) -> None:
+    """With what became of each; older ones give up their place."""
+    for turn in range(20):
+        claim = store.claimed()
+        store.store(value(claim, turn + 1, ago(store, 30 - turn)))
+    store.store(failed(store.claimed(), "status"))
+    answers = store.rows("SELECT outcome FROM livewell.list_answers('quote', 'AAPL')")
+    assert len(answers) == 16
+    assert store.rows("SELECT count(*) FROM livewell.refresh_event") == [(16,)]
+    assert sorted(answers) == [*[("status",)], *[("stored",)] * 15]
+
+
+def test_an_answer_that_settles_nothing_takes_no_place(store: StoreSession) -> None:
+    """A job that was made for another version of the type is asked again, and the history stays."""
+    store.store(value(store.claimed(), 1, ago(store, 30)))
+    store.rows("UPDATE livewell.data_type SET version = 2 WHERE name = 'quote'")
+    store.store(value(store.claimed(version=1), 2, ago(store, 20)))
+    assert store.rows("SELECT outcome FROM livewell.list_answers('quote', 'AAPL')") == [("stored",)]

@@ -1,4 +1,4 @@
-"""`livewell alerts`: what is wrong now, who was told, and channels."""
+"""`livewell alerts`: what is wrong now and was, who was told, silences, and channels."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from livewell.cli.output import (
     AS_JSON,
     LIMIT,
     Column,
-    age,
-    number,
     place_by_id,
     print_facts,
     print_json,
     print_table,
     say_more,
+    say_next,
 )
 from livewell.cli.terminal import echo
+from livewell.duration import seconds
+from livewell.words import age, number, span
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -35,7 +36,7 @@ AFTER = click.option(
 
 @group("alerts")
 def alerts() -> None:
-    """List alerts, show who was told, list and enable channels."""
+    """List alerts, show who was told, silence; list, test and enable channels."""
 
 
 @alerts.command("list")
@@ -92,6 +93,7 @@ def show(*, alert_id: int, as_json: bool) -> None:
             "state": record["state"],
             "summary": record["summary"],
             "fired": f"{age(record['fired_at'], now)}; {number(record['firings'])} times in all",
+            "silenced": f"ends {age(record['silenced_until'], now)}" if record["silenced_until"] else "no",
             "what to do": f"livewell docs operations/alerts/{record['rule']}",
         }
     )
@@ -100,6 +102,91 @@ def show(*, alert_id: int, as_json: bool) -> None:
         echo(f"\nfired {age(firing['fired_at'], now)}{ended}")
         for line in _told(firing["told"], now):
             echo(f"  {line}")
+
+
+@alerts.command("past")
+@LIMIT
+@click.option("--before", type=ID, default=None, metavar="ID", help="Go on before this firing: the next page.")
+@AS_JSON
+def past(*, limit: int, before: int | None, as_json: bool) -> None:
+    """List what was wrong and is over, the newest first, with who was told."""
+
+    async def fetch(app: Livewell) -> tuple[list[dict[str, Any]], datetime]:
+        return await app.alerts.past(before=before, limit=limit), await database_now(app)
+
+    rows, now = with_app(fetch)
+    if as_json:
+        for row in rows:
+            print_json(row)
+        return
+    columns = [Column("firing", number=True), Column("level"), Column("rule"), Column("fired"), Column("lasted")]
+    columns += [Column("told"), Column("summary", elastic=True)]
+    print_table(columns, (_past_cells(row, now) for row in rows), empty="Nothing that was wrong is over.")
+    if len(rows) >= limit:
+        say_next(f"The newest {limit:,} are shown", "--before", rows[-1]["id"])
+
+
+@alerts.command("silence")
+@click.argument("rule", metavar="RULE")
+@click.option("--for", "length", required=True, metavar="TIME", help='Such as "30m", "2h", "7d", which is the most.')
+@click.option("--subject", default="", metavar="TEXT", help="Only of this subject; by default of all of the rule.")
+@AS_JSON
+def silence(*, rule: str, length: str, subject: str, as_json: bool) -> None:
+    """Tell nobody of a rule's alerts for a while.
+
+    They still fire and are listed. What still fires at the end is told then.
+    """
+
+    async def act(app: Livewell) -> tuple[datetime, datetime]:
+        until = await app.alerts.silence(rule, subject=subject, seconds=seconds(length, "--for"))
+        return until, await database_now(app)
+
+    until, now = with_app(act)
+    if as_json:
+        print_json({"rule": rule, "subject": subject, "until": until})
+    else:
+        echo(f"Nobody is told of {_what(rule, subject)} until {until:%Y-%m-%d %H:%M:%S %Z} ({age(until, now)}).")
+
+
+@alerts.command("unsilence")
+@click.argument("rule", metavar="RULE")
+@click.option("--subject", default="", metavar="TEXT", help="The subject, if it was silenced alone.")
+@AS_JSON
+def unsilence(*, rule: str, subject: str, as_json: bool) -> None:
+    """End a silence now."""
+
+    async def act(app: Livewell) -> None:
+        await app.alerts.unsilence(rule, subject=subject)
+
+    with_app(act)
+    if as_json:
+        print_json({"rule": rule, "subject": subject, "until": None})
+    else:
+        echo(f"People are told of {_what(rule, subject)} again.")
+
+
+@alerts.command("silences")
+@AS_JSON
+def silences(*, as_json: bool) -> None:
+    """List of what nobody is told, until when, and by whom."""
+
+    async def fetch(app: Livewell) -> tuple[list[dict[str, Any]], datetime]:
+        return await app.alerts.silences(), await database_now(app)
+
+    rows, now = with_app(fetch)
+    if as_json:
+        for row in rows:
+            print_json(row)
+        return
+    columns = [Column("rule"), Column("subject", elastic=True), Column("ends"), Column("wrong now", number=True)]
+    print_table(
+        [*columns, Column("silenced by", elastic=True)],
+        (
+            [row["rule"], row["subject"] or "all", age(row["until"], now), number(row["alerts"]), row["silenced_by"]]
+            for row in rows
+        ),
+        empty="Nothing is silenced.",
+    )
 
 
 @alerts.command("channels")
@@ -115,12 +202,44 @@ def channels(*, as_json: bool) -> None:
         for row in rows:
             print_json(row)
         return
-    columns = [Column("channel"), Column("kind"), Column("address"), Column("levels"), Column("state")]
+    columns = [Column("channel"), Column("kind"), Column("address"), Column("levels"), Column("last test")]
     print_table(
-        columns,
-        ([row["name"], row["kind"], row["source"], f"P0 to {row['level']}", _channel_state(row, now)] for row in rows),
+        [*columns, Column("state")],
+        (
+            [
+                row["name"],
+                row["kind"],
+                row["source"],
+                f"P0 to {row['level']}",
+                f"{row['test_state']} {age(row['tested_at'], now)}" if row["tested_at"] else "",
+                _channel_state(row, now),
+            ]
+            for row in rows
+        ),
         empty="No channel has been used yet: name them in alert_channels, see livewell docs howto/alerts.",
     )
+
+
+@alerts.command("test")
+@click.argument("channel", metavar="CHANNEL")
+@AS_JSON
+def test(*, channel: str, as_json: bool) -> None:
+    """Send a test message through a channel, on the way that every alert goes."""
+
+    async def act(app: Livewell) -> str:
+        return await app.alerts.test(channel)
+
+    answer = with_app(act)
+    if as_json:
+        print_json({"channel": channel, "answer": answer})
+        return
+    said = {
+        "asked": f"A test of channel {channel} was asked for",
+        "nobody": f"A test of channel {channel} was asked for, but no worker was here for a minute; one that starts "
+        "sends it",
+        "waiting": f"The last test of channel {channel} is not over yet",
+    }[answer]
+    echo(f"{said}; see how it ends with: livewell alerts channels")
 
 
 @alerts.command("enable")
@@ -137,9 +256,25 @@ def enable(*, channel: str, as_json: bool) -> None:
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:
-    told = ", ".join(f"{row[word]} {word}" for word in ("sent", "waiting", "refused", "unknown") if row[word])
+    silence = f", silenced, ends {age(row['silenced_until'], now)}" if row["silenced_until"] else ""
     fired, times = age(row["fired_at"], now), number(row["firings"])
-    return [str(row["id"]), row["level"], row["rule"], row["state"], fired, times, told or "nobody", row["summary"]]
+    state = row["state"] + silence
+    return [str(row["id"]), row["level"], row["rule"], state, fired, times, _told_words(row), row["summary"]]
+
+
+def _past_cells(row: dict[str, Any], now: datetime) -> list[str]:
+    lasted = span((row["ended_at"] - row["fired_at"]).total_seconds())
+    fired = age(row["fired_at"], now)
+    return [str(row["id"]), row["level"], row["rule"], fired, lasted, _told_words(row), row["summary"]]
+
+
+def _told_words(row: dict[str, Any]) -> str:
+    words = ("sent", "waiting", "refused", "unknown", "silenced")
+    return ", ".join(f"{row[word]} {word}" for word in words if row[word]) or "nobody"
+
+
+def _what(rule: str, subject: str) -> str:
+    return f"{rule}, {subject}" if subject else rule
 
 
 def _channel_state(row: dict[str, Any], now: datetime) -> str:

@@ -20,8 +20,6 @@ from livewell.cli.output import (
     LIMIT,
     Column,
     JobId,
-    age,
-    number,
     place_by_id,
     print_json,
     print_table,
@@ -30,7 +28,7 @@ from livewell.cli.output import (
 )
 from livewell.cli.record import REVEAL, print_record
 from livewell.cli.terminal import console, echo
-from livewell.errors import JobNotFound
+from livewell.words import age, number
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -45,7 +43,7 @@ _FILE_BYTES_MAX = 1_048_576
 
 @group("dead")
 def dead() -> None:
-    """List dead letters, show, edit and redrive them."""
+    """List dead letters, show, edit, redrive and discard them."""
 
 
 @dead.command("list")
@@ -89,12 +87,7 @@ def show(*, job_id: int, reveal: bool, as_json: bool) -> None:
     """Show one dead letter with its error and payload."""
 
     async def fetch(app: Livewell) -> tuple[dict[str, Any], datetime]:
-        record = await app.admin.job(job_id)
-        if record["state"] != "failed":
-            raise JobNotFound(
-                f"job {job_id} is no dead letter, it is {record['state']}; see: livewell jobs show {job_id}"
-            )
-        return record, await database_now(app)
+        return await app.admin.letter(job_id), await database_now(app)
 
     record, now = with_app(fetch)
     print_record(record, now, as_json=as_json, reveal=reveal)
@@ -111,10 +104,10 @@ def show(*, job_id: int, reveal: bool, as_json: bool) -> None:
 @AS_JSON
 def edit(*, job_id: int, payload: str, as_json: bool) -> None:
     """Replace the payload of a dead letter, before redriving it."""
-    arguments = _parse(payload)
+    text = _checked(payload)
 
     async def act(admin: QueueAdmin) -> None:
-        await admin.edit(job_id, arguments)
+        await admin.edit(job_id, text)
 
     administer(act)
     if as_json:
@@ -161,6 +154,48 @@ def redrive(
         ctx.exit(PROBLEM)
 
 
+@dead.command("discard")
+@click.argument("ids", metavar="[ID]...", nargs=-1, type=JobId())
+@QUEUE
+@TASK
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+@click.option("--yes", is_flag=True, help="Needed with --queue, --task and --all: they are gone for good.")
+@AS_JSON
+@click.pass_context
+def discard(
+    ctx: click.Context,
+    *,
+    ids: tuple[int, ...],
+    queue: str | None,
+    task: str | None,
+    everything: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete dead letters for good: nobody can redrive them any more.
+
+    Say which: ids, or --queue and --task, or --all. Exit 1 when one of the ids was not there.
+    """
+    if sum((bool(ids), bool(queue or task), everything)) != 1:
+        raise click.UsageError("say which: ids, or --queue and/or --task, or --all", ctx)
+    if not ids and not yes:
+        raise click.UsageError("they are gone for good; look with: livewell dead list, then add --yes", ctx)
+
+    async def act(admin: QueueAdmin) -> int:
+        pages = _given(ids) if ids else _listed(admin, queue, task)
+        return sum([await admin.discard(page) async for page in pages])
+
+    discarded = administer(act)
+    missing = len(set(ids)) - discarded if ids else 0
+    if as_json:
+        print_json({"discarded": discarded, "missing": missing})
+    else:
+        gone = f"; {missing:,} not found, or being redriven by somebody else" if missing else ""
+        echo(f"{discarded:,} dead letter{'s' * (discarded != 1)} discarded{_which(queue, task, 0)}{gone}.")
+    if missing:
+        ctx.exit(PROBLEM)
+
+
 async def _redrive(admin: QueueAdmin, pages: AsyncIterator[Sequence[int]], total: int | None) -> tuple[int, int]:
     """Page by page, so that a million letters are not one transaction.
 
@@ -201,7 +236,8 @@ async def _total(admin: QueueAdmin, queue: str | None, task: str | None) -> int 
     return sum(counts)
 
 
-def _parse(given: str) -> dict[str, Any]:
+def _checked(given: str) -> str:
+    """The text of a JSON object; it is stored as it is written, so every digit is kept."""
     text = _read(given)
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
@@ -209,7 +245,7 @@ def _parse(given: str) -> dict[str, Any]:
         raise _wrong(f"not JSON: {error}") from None
     if not isinstance(value, dict):
         raise _wrong(f"a JSON object with the task's arguments is needed, not {_json_name(value)}")
-    return value
+    return text
 
 
 def _read(given: str) -> str:

@@ -10,8 +10,9 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import PROBLEM, command
-from livewell.cli.output import AS_JSON, Column, age, print_facts, print_json, print_table, short, span
+from livewell.cli.output import AS_JSON, Column, print_facts, print_json, print_table, short
 from livewell.cli.terminal import echo
+from livewell.words import age, span
 
 if TYPE_CHECKING:
     from datetime import datetime

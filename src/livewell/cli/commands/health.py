@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 import click
 
 from livewell.cli.command import OK, PROBLEM, command
-from livewell.cli.output import AS_JSON, print_json, span
+from livewell.cli.output import AS_JSON, print_json
 from livewell.cli.terminal import echo
 from livewell.errors import CallFailed, ConfigurationError
 from livewell.telemetry.redact import redact
+from livewell.words import span
 
 PATH = "/health/schedules"
 _BODY_BYTES_MAX = 200_000

@@ -16,7 +16,6 @@ from livewell.cli.output import (
     LIMIT,
     Column,
     JobId,
-    age,
     place_by_id,
     print_json,
     print_table,
@@ -25,12 +24,15 @@ from livewell.cli.output import (
 )
 from livewell.cli.record import REVEAL, print_record
 from livewell.cli.terminal import echo
+from livewell.queue.job_filter import STATES, JobFilter
+from livewell.words import age
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
-    from livewell.queue.admin import QueueAdmin
+    from livewell.queue.admin import JobPage, QueueAdmin
 
 IDS = click.argument("ids", metavar="ID...", nargs=-1, required=True, type=JobId())
+LOOKS = 50  # of 20,000 jobs each
 ID = click.argument("job_id", metavar="ID", type=JobId())
 
 _CANCELLED = {
@@ -48,20 +50,28 @@ def jobs() -> None:
 
 @jobs.command("list")
 @click.option("--queue", metavar="NAME", help="Only this queue.")
-@click.option("--state", type=click.Choice(["delayed", "held", "ready", "running"]), help="Only this state.")
+@click.option("--task", metavar="NAME", help="Only this task.")
+@click.option("--state", type=click.Choice(STATES), help="Only this state; without it all that have not ended.")
+@click.option("--group", metavar="GROUP", help="Only this group.")
+@click.option("--key", metavar="KEY", help="Only this unique key.")
+@click.option("--batch", type=JobId(), metavar="ID", help="Only this batch.")
+@click.option("--since", metavar="WHEN", help="Made since then: an age such as 2h, or a time in UTC.")
+@click.option("--until", metavar="WHEN", help="Made before then.")
+@click.option("--newest", is_flag=True, help="The newest first.")
 @LIMIT
 @AFTER
 @AS_JSON
-def list_jobs(*, queue: str | None, state: str | None, limit: int, after: int, as_json: bool) -> None:
-    """List live jobs by id: those that wait or run."""
+def list_jobs(*, newest: bool, limit: int, after: int, as_json: bool, **parts: Any) -> None:
+    """List jobs by id: those that wait or run, or with --state those that ended."""
+    wanted = JobFilter(**parts)
 
-    async def fetch(app: Livewell) -> tuple[list[dict[str, Any]], datetime]:
-        rows = await app.admin.jobs(queue=queue, state=state, after=after, limit=limit)
-        return rows, await database_now(app)
+    async def fetch(app: Livewell) -> tuple[JobPage, datetime]:
+        page = await app.admin.find(wanted, after=after, newest=newest, limit=limit, looks=LOOKS)
+        return page, await database_now(app)
 
-    rows, now = with_app(fetch)
+    page, now = with_app(fetch)
     if as_json:
-        for row in rows:
+        for row in page.rows:
             print_json(row)
         return
     columns = [
@@ -74,12 +84,17 @@ def list_jobs(*, queue: str | None, state: str | None, limit: int, after: int, a
     columns += [
         Column("created"),
         Column("due/started"),
+        Column("ended"),
         Column("progress", number=True),
         Column("worker", elastic=True),
         Column("last error", elastic=True),
     ]
-    print_table(columns, (_cells(row, now) for row in rows), empty=_nothing(queue, state, after))
-    say_more(rows, limit, place_by_id)
+    nothing = _nothing(wanted, after) if page.next is None else "No job matches so far."
+    print_table(columns, (_cells(row, now) for row in page.rows), empty=nothing)
+    if len(page.rows) < limit and page.next is not None:
+        echo(f"\n{page.looked:,} jobs were looked at; go on with: --after {page.next}")
+        return
+    say_more(page.rows, limit, place_by_id)
 
 
 @jobs.command("show")
@@ -180,22 +195,25 @@ def _retried(answer: str) -> str:
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:
-    started = row["state"] == "running"
+    started = row["state"] == "running" or row["run_at"] is None
+    of_attempts = "" if row["max_attempts"] is None else f"/{row['max_attempts']}"
     return [
         str(row["id"]),
         row["queue"],
         row["task"],
         row["state"],
-        f"{row['attempt']}/{row['max_attempts']}" + (f" +{row['lost']} lost" if row["lost"] else ""),
+        f"{row['attempt']}{of_attempts}" + (f" +{row['lost']} lost" if row["lost"] else ""),
         age(row["created_at"], now),
         age(row["started_at"] if started else row["run_at"], now),
-        f"{row['progress']} %" if started and row["progress"] else "",
+        age(row["finished_at"], now),
+        f"{row['progress']} %" if row["state"] == "running" and row["progress"] else "",
         row["worker"] or "",
         short(row["last_error"]),
     ]
 
 
-def _nothing(queue: str | None, state: str | None, after: int) -> str:
-    what = f"{state} jobs" if state else "live jobs"
-    where = f" in queue {queue}" if queue else ""
-    return f"There are no {what}{where}{f' after id {after}' if after else ''}."
+def _nothing(wanted: JobFilter, after: int) -> str:
+    what = f"{wanted.state} jobs" if wanted.state else "live jobs"
+    where = f" in queue {wanted.queue}" if wanted.queue else ""
+    others = any((wanted.task, wanted.group, wanted.key, wanted.batch, wanted.since, wanted.until))
+    return f"There are no {what}{where}{' that match' if others else ''}{f' after id {after}' if after else ''}."

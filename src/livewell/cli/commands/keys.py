@@ -9,8 +9,9 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import PROBLEM, group
-from livewell.cli.output import AS_JSON, LIMIT, Column, age, place_by_id, print_json, print_table, say_more
+from livewell.cli.output import AS_JSON, LIMIT, Column, place_by_id, print_json, print_table, say_more
 from livewell.cli.terminal import echo
+from livewell.words import age
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -30,7 +31,7 @@ def keys() -> None:
     default="view,subscribe",
     show_default=True,
     metavar="A,B",
-    help="What it may do: view, subscribe, export, operate, admin.",
+    help="What it may do: view, subscribe, export, observe, operate, admin.",
 )
 @click.option(
     "--type",

@@ -9,8 +9,9 @@ import click
 
 from livewell.cli.administration import administer, database_now, with_app
 from livewell.cli.command import group
-from livewell.cli.output import AS_JSON, Column, age, number, print_json, print_table, span
+from livewell.cli.output import AS_JSON, Column, print_json, print_table
 from livewell.cli.terminal import echo
+from livewell.words import age, number, span
 
 if TYPE_CHECKING:
     from livewell.app import Livewell

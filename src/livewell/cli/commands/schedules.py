@@ -5,7 +5,6 @@ Ask for a run, pause, remove.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,8 +13,10 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
-from livewell.cli.output import AS_JSON, Column, age, number, print_json, print_table, short
+from livewell.cli.output import AS_JSON, Column, print_json, print_table, short
 from livewell.cli.terminal import echo
+from livewell.schedule.cron_words import rule_words
+from livewell.words import age, number
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NAME = click.argument("name", metavar="NAME")
-_CLOCK = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
 @group("schedules")
@@ -108,14 +108,13 @@ def act(do: Callable[[ScheduleAdmin], Awaitable[T]]) -> T:
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:
-    rule = f"{row['rule']} {row['zone']}" if row["kind"] == "cron" else f"every {_length(row['rule'])}"
     note = row["last_error"] or (row["last_reason"] and f"skipped: {row['last_reason']}") or ""
     if row["state"] == "orphaned":
         note = f"no worker has its handler; gone for good? livewell schedules remove {row['name']}"
     count = row["last_rows"] if row["turns"] is None else row["turns"]
     return [
         row["name"],
-        f"at {row['rule']}" if row["kind"] == "once" else rule,
+        rule_words(row["kind"], row["rule"], row["zone"]),
         f"{row['state']}, LATE" if row["late"] else row["state"],
         age(row["due_at"], now),
         row["last_state"] or "",
@@ -123,12 +122,3 @@ def _cells(row: dict[str, Any], now: datetime) -> list[str]:
         number(count) + (" turns" if row["turns"] is not None else ""),
         short(note) if row["state"] != "orphaned" else note,
     ]
-
-
-def _length(interval: str) -> str:
-    """Postgres writes 01:30:00; people say 1 h 30 min."""
-    match = _CLOCK.fullmatch(interval)
-    if match is None:
-        return interval
-    parts = zip((int(match[1]), int(match[2]), float(match[3])), ("h", "min", "s"), strict=True)
-    return " ".join(f"{n:g} {unit}" for n, unit in parts if n)

@@ -9,8 +9,9 @@ import click
 from livewell.cli.administration import with_app
 from livewell.cli.command import PROBLEM, group
 from livewell.cli.commands.upstreams import mender
-from livewell.cli.output import AS_JSON, Column, print_json, print_table, span
+from livewell.cli.output import AS_JSON, Column, print_json, print_table
 from livewell.cli.terminal import echo
+from livewell.words import span
 
 
 @group("singletons")

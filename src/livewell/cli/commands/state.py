@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from livewell.cli.administration import with_app
 from livewell.cli.command import command
-from livewell.cli.output import AS_JSON, Column, number, print_json, print_table, short, span
+from livewell.cli.output import AS_JSON, Column, print_json, print_table, short
 from livewell.cli.terminal import echo
 from livewell.telemetry.redact import redact
 from livewell.telemetry.system_state import part
+from livewell.words import number, span
 
 if TYPE_CHECKING:
     from livewell.app import Livewell

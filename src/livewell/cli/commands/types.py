@@ -11,8 +11,9 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import PROBLEM, Group, group
-from livewell.cli.output import AS_JSON, LIMIT, Column, age, print_facts, print_json, print_table, say_more, span
+from livewell.cli.output import AS_JSON, LIMIT, Column, print_facts, print_json, print_table, say_more
 from livewell.cli.terminal import echo
+from livewell.words import age, span
 
 if TYPE_CHECKING:
     from livewell.app import Livewell

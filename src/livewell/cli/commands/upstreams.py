@@ -13,8 +13,9 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
-from livewell.cli.output import AS_JSON, Column, age, print_json, print_table
+from livewell.cli.output import AS_JSON, Column, print_json, print_table
 from livewell.cli.terminal import echo
+from livewell.words import age
 
 if TYPE_CHECKING:
     from livewell.app import Livewell

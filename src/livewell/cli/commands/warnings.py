@@ -9,8 +9,9 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
-from livewell.cli.output import AS_JSON, LIMIT, Column, age, number, print_json, print_table, short
+from livewell.cli.output import AS_JSON, LIMIT, Column, print_json, print_table, short
 from livewell.cli.terminal import echo
+from livewell.words import age, number
 
 if TYPE_CHECKING:
     from livewell.app import Livewell

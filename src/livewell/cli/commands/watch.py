@@ -17,8 +17,9 @@ import click
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import command
 from livewell.cli.commands.get import record
-from livewell.cli.output import AS_JSON, age, print_json, short
+from livewell.cli.output import AS_JSON, print_json, short
 from livewell.cli.terminal import console
+from livewell.words import age
 
 if TYPE_CHECKING:
     from rich.table import Table

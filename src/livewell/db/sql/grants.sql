@@ -24,8 +24,10 @@ table state_sample                  -        -        raw      raw      r
 table warning                       -        -        r        rwd      r
 
 -- functions
+function audit_act                  -        -        X        X        -
 function find_sample                -        -        X        X        X
 function keep_sample                -        -        X        X        X
+function list_acts                  -        -        X        X        X
 function list_audit                 -        -        X        X        X
 function now                        X        X        X        X        X
 function prune_audit                -        -        -        X        -

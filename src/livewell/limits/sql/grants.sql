@@ -27,6 +27,7 @@ function limiter_budget             -        -        X        X        X
 function limiter_rate               -        -        X        X        X
 function limiter_room               -        -        X        X        X
 function limiter_trouble            -        -        X        X        X
+function list_worst_windows         -        -        X        -        X
 function mark_keys                  -        -        X        X        -
 function observe_limiter            -        -        -        X        -
 function open_breaker               -        -        X        X        -

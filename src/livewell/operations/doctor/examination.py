@@ -28,11 +28,12 @@ def all_checks() -> list[Check]:
     return [check for _, checks in offered("checks") for check in checks]
 
 
-async def examine(conninfo: str, settings: Settings, *, checks: Sequence[Check] | None = None) -> list[Finding]:
+async def examine(
+    conninfo: str, settings: Settings, *, checks: Sequence[Check] | None = None, check_seconds: float = CHECK_SECONDS
+) -> list[Finding]:
     """Everything that is not well; an empty list means that nothing was found."""
-    checks = all_checks() if checks is None else checks
     quick = settings.model_copy(
-        update={"connect_timeout_seconds": CONNECT_SECONDS, "call_timeout_seconds": CHECK_SECONDS}
+        update={"connect_timeout_seconds": CONNECT_SECONDS, "call_timeout_seconds": check_seconds}
     )
     listen = settings.listen_url.get_secret_value() if settings.listen_url is not None else None
     database = Database(conninfo, quick, listen_conninfo=listen)
@@ -41,15 +42,23 @@ async def examine(conninfo: str, settings: Settings, *, checks: Sequence[Check] 
     except (LivewellError, ConfigurationError) as error:
         return [server.unreachable(str(error))]
     try:
-        return await _examine(database, quick, checks)
+        return await diagnose(database, quick, checks, check_seconds=check_seconds)
     finally:
         await database.close()
 
 
-async def _examine(database: Database, settings: Settings, checks: Sequence[Check]) -> list[Finding]:
+async def diagnose(
+    database: Database,
+    settings: Settings,
+    checks: Sequence[Check] | None = None,
+    *,
+    check_seconds: float = CHECK_SECONDS,
+) -> list[Finding]:
+    """The same for a database that is open; every check if none is given."""
+    checks = all_checks() if checks is None else checks
     if database.address.replica:
         return [server.replica()]
-    misfits = await _run("schema", server.schema(database.conninfo))
+    misfits = await _run("schema", server.schema(database.conninfo), check_seconds)
     if any(finding.word in ("schema", "check_failed") for finding in misfits):
         return misfits  # what follows asks functions that may not be there
     try:
@@ -57,18 +66,18 @@ async def _examine(database: Database, settings: Settings, checks: Sequence[Chec
     except LivewellError as error:
         return [*misfits, _failed("state", str(error))]
     patient = Patient(database, settings, state)
-    found = await asyncio.gather(*(_run(check.__name__, check(patient)) for check in checks))
+    found = await asyncio.gather(*(_run(check.__name__, check(patient), check_seconds) for check in checks))
     unread = [_failed(f"state {name}", error) for name, error in failed_parts(state).items()]
     return [*misfits, *unread, *(finding for findings in found for finding in findings)]
 
 
-async def _run(name: str, check: Awaitable[Sequence[Finding]]) -> list[Finding]:
+async def _run(name: str, check: Awaitable[Sequence[Finding]], seconds: float) -> list[Finding]:
     """One check; whatever goes wrong in it is a finding, and the others go on."""
     try:
-        async with asyncio.timeout(CHECK_SECONDS):
+        async with asyncio.timeout(seconds):
             return list(await check)
     except TimeoutError:
-        return [_failed(name, f"it took longer than {CHECK_SECONDS:g} s")]
+        return [_failed(name, f"it took longer than {seconds:g} s")]
     except Exception as error:  # noqa: BLE001 - becomes a finding: a mistake in one check must not hide what others found
         return [_failed(name, f"{type(error).__name__}: {error}")]
 

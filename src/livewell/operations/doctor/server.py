@@ -47,6 +47,7 @@ def unreachable(error: str) -> Finding:
         error,
         "Nothing is refreshed and no job runs until the database answers; what is queued is safe.",
         "livewell db status (embedded), or look at DATABASE_URL with: livewell settings",
+        level="P0",
     )
 
 
@@ -59,6 +60,7 @@ def replica() -> Finding:
         "Workers and servers refuse it: claims, limits and freshness are decided on the primary only. After a "
         "fail-over the address may still point at the old one.",
         "export DATABASE_URL=postgresql://PRIMARY/NAME, and start workers and servers again",
+        level="P0",
     )
 
 
@@ -81,6 +83,7 @@ async def schema(conninfo: str) -> Sequence[Finding]:
             problem.message,
             means[problem.kind],
             problem.command.removeprefix("Run: "),
+            level="P2" if problem.kind == "drift" else "P0",
         )
         for problem in await asyncio.to_thread(migrate.check, conninfo)
     ]
@@ -105,6 +108,7 @@ async def clock(patient: Patient) -> Sequence[Finding]:
             "Tokens are refused too early or too late, and source times look old or lie in the future. "
             "Freshness itself is judged by the database's clock alone.",
             "timedatectl set-ntp true (on both machines)",
+            level="P2",
         )
     ]
 
@@ -127,6 +131,7 @@ async def listening(patient: Patient) -> Sequence[Finding]:
             "Nobody is woken: jobs and pushes wait for the next poll, about a second, instead of milliseconds. "
             "Nothing is lost.",
             "export LIVEWELL_LISTEN_URL=postgresql://SERVER-ITSELF:5432/NAME, and start workers and servers again",
+            level="P2",
         )
     ]
 
@@ -145,6 +150,7 @@ async def session(patient: Patient) -> Sequence[Finding]:
             "takes seconds; under another isolation or a lock timeout claims fail; "
             "another date style cannot be read.",
             f'psql -c "ALTER ROLE \\"{login}\\" SET {name} = \'{NEEDED[name]}\'", then reconnect the pooler',
+            level="P2",
         )
         for name, value in differing({names[row["name"]]: row["value"] for row in rows}).items()
     ]
@@ -191,6 +197,7 @@ async def bloat(patient: Patient) -> Sequence[Finding]:
             "Vacuum does not keep up, or an old transaction keeps it from removing them. Everything that reads "
             "the table reads them too.",
             f"psql -c 'VACUUM (ANALYZE) {row['schema']}.{row['name']}'",
+            level="P2",
         )
         for row in await patient.rows(_BLOAT, _DEAD_ROWS_MAX)
     ]

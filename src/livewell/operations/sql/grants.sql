@@ -4,6 +4,9 @@
 SELECT livewell.grant_rights($matrix$
 object                              api      hub      operate  worker   readonly
 
+-- tables
+table state_minute                  -        -        r        rad      r
+
 -- tables of other packages. Rules read what workers may read; what mends locks and changes what its
 -- header says, as an operator, and by hand as a worker's login.
 table data_type                     -        -        r        r        r
@@ -20,6 +23,11 @@ function close_breaker              -        -        X        X        -
 function probe_breaker              -        -        X        X        -
 function resume_upstream            -        -        X        X        -
 function take_singleton             -        -        X        X        -
+
+-- functions: minutes
+function list_minutes               -        -        X        X        X
+function prune_minutes              -        -        -        X        -
+function record_minute              -        -        -        X        -
 
 -- functions: rules. They read what workers may read, and move alerts.
 function alert_rules                -        -        X        X        X

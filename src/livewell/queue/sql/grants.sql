@@ -6,6 +6,7 @@ object                              api      hub      operate  worker   readonly
 
 -- tables
 table batch                         -        -        rw       rawd     r
+table bulk_act                      -        -        raw      rwd      r
 table dead_job                      -        -        rawd     rawd     r
 table job                           -        -        rawd     rawd     r
 table job_history                   -        -        ra       ra       r
@@ -28,6 +29,20 @@ function create_batch               -        -        -        X        -
 function end_batches                -        -        X        X        -
 function seal_batch                 -        -        -        X        -
 function show_batch                 -        -        X        X        X
+function show_follow_up             -        -        X        -        X
+
+-- functions: bulk. Operators ask, workers do.
+function act_on_page                -        -        -        X        -
+function begin_bulk_act             -        -        X        -        -
+function cancel_jobs                -        -        -        X        -
+function check_filter               -        -        X        -        X
+function count_matching             -        -        X        -        X
+function end_bulk_act               -        -        X        X        -
+function list_bulk_acts             -        -        X        -        X
+function match_dead                 -        -        X        X        X
+function match_jobs                 -        -        X        X        X
+function prune_bulk_acts            -        -        -        X        -
+function step_bulk_act              -        -        -        X        -
 
 -- functions: claim
 function claim_jobs                 -        -        -        X        -
@@ -76,8 +91,15 @@ function works_queue                -        -        X        X        X
 
 -- functions: operate
 function cancel_job                 -        -        X        X        -
+function count_jobs                 -        -        X        -        X
+function count_running              -        -        X        X        X
+function describe_queues            -        -        X        X        X
+function discard_dead               -        -        X        X        -
 function edit_dead                  -        -        X        -        -
-function hasten_job                 -        -        X        -        -
+function find_jobs                  -        -        X        -        X
+function find_queues                -        -        X        -        X
+function group_dead                 -        -        X        -        X
+function hasten_job                 -        -        X        X        -
 function list_dead                  -        -        X        -        X
 function list_jobs                  -        -        X        -        X
 function list_limiters              -        -        X        X        X
@@ -85,10 +107,16 @@ function list_queue_states          -        -        X        X        X
 function list_queues                -        -        X        -        X
 function list_worker_states         -        -        X        X        X
 function list_workers               -        -        X        -        X
+function look_dead                  -        -        X        -        X
+function mend_dead                  -        -        X        -        -
+function narrow_jobs                -        -        X        -        X
 function pause_queue                -        -        X        -        -
-function redrive_dead               -        -        X        -        -
+function read_jobs                  -        -        X        -        X
+function read_queue_sample          -        -        X        X        X
+function redrive_dead               -        -        X        X        -
 function sample_queue               -        -        X        X        X
 function show_job                   -        -        X        X        X
+function show_job_links             -        -        X        -        X
 function show_progress              -        -        X        X        X
 function show_traceback             -        -        X        X        X
 function state_limits               -        -        X        X        X

@@ -60,3 +60,15 @@ def _ends_rolling(history: Sequence[tuple[float, float]], pace: float, stop: flo
             return hour * 3600 + max(0.0, (stop - used) / pace)
         used += pace * 3600
     return None
+
+
+def pace_of_day(facts: BudgetFacts, hour_seconds: float) -> float:
+    """Units a second in the last day, or since the first use if that is later; hour_seconds: since the hour began.
+
+    At least an hour is looked at: a minute of starting up says nothing about a day.
+    """
+    lately = [(hours, units) for hours, units in facts.used if hours < 24]
+    if not lately:
+        return 0.0
+    oldest = max(hours for hours, _ in lately)
+    return sum(units for _, units in lately) / max(oldest * 3600 + hour_seconds, 3600.0)

@@ -47,8 +47,29 @@ _UPSTREAMS = (
     "livewell.upstream u ORDER BY u.name LIMIT 1000"
 )
 
-_PAUSE_TYPE = acts.audited("livewell.pause_type(%s, %s)")
-_PAUSE_UPSTREAM = acts.audited("livewell.pause_upstream(%s, %s)")
+# Before an act, for the audit. A row that the caller may change is locked, so that nobody is between.
+_TYPE_PAUSED = """
+SELECT jsonb_strip_nulls(jsonb_build_object('paused', t.paused_at IS NOT NULL, 'parked', t.parked_reason))
+FROM livewell.data_type t WHERE t.name = %s FOR NO KEY UPDATE
+"""
+_UPSTREAM_PAUSED = """
+SELECT jsonb_build_object('paused', u.paused_at IS NOT NULL) FROM livewell.upstream u WHERE u.name = %s FOR NO KEY UPDATE
+"""
+_TYPE_RULE = """
+SELECT jsonb_strip_nulls(jsonb_build_object('ttl_seconds', extract(epoch FROM t.ttl), 'strategy', t.strategy, 'cron', t.cron, 'zone', t.zone))
+FROM livewell.data_type t WHERE t.name = %s FOR NO KEY UPDATE
+"""
+_OWN_RULE = """
+SELECT jsonb_build_object('ttl_seconds', extract(epoch FROM coalesce(l.ttl_override, t.ttl)), 'own', l.ttl_override IS NOT NULL)
+FROM livewell.data_type t LEFT JOIN livewell.ledger l ON l.data_type = t.name AND l.key = %s WHERE t.name = %s
+"""
+_PAUSE_TYPE = acts.audited("livewell.pause_type(%s, %s)", before=_TYPE_PAUSED)
+_PAUSE_UPSTREAM = acts.audited("livewell.pause_upstream(%s, %s)", before=_UPSTREAM_PAUSED)
+_CHANGE = acts.audited("livewell.change_type(%s, %s, %s, %s, %s)", before=_TYPE_RULE)
+_GIVE_OWN = acts.audited("livewell.set_ttl(%s, %s, %s)", before=_OWN_RULE)
+_TAKE_OWN = acts.audited("livewell.clear_ttl(%s, %s)", before=_OWN_RULE)
+_ADD = acts.audited("livewell.add_universe(%s, %s)", count="d.answer")
+_DEACTIVATE = acts.audited("livewell.deactivate_universe(%s, %s)", count="d.answer")
 
 
 class TypeAdmin:
@@ -81,9 +102,10 @@ class TypeAdmin:
 
         What is stored is read as before.
         """
-        act = acts.line(f"{'upstreams' if upstream else 'types'}.{'pause' if paused else 'resume'}", name)
+        action = f"{'upstreams' if upstream else 'types'}.{'pause' if paused else 'resume'}"
+        act = acts.line(action, name, after={"paused": paused})
         query = _PAUSE_UPSTREAM if upstream else _PAUSE_TYPE
-        found = (await self._database.call(query, (name, paused, *act)))[0][0]
+        found = (await self._database.call(query, (name, name, paused, *act)))[0][0]
         if not found:
             what = "upstream" if upstream else "type"
             raise UnknownType(f'{what} "{name[:60]}" is not in the registry; see: livewell types list')
@@ -106,10 +128,10 @@ class TypeAdmin:
             _check_schedule(cron, zone)
         elif cron is not None or zone is not None:
             raise InvalidOption("cron and zone go with the strategy scheduled")
-        [(found,)] = await self._database.call(
-            "SELECT livewell.change_type(%s, %s, %s, %s, %s)",
-            (name, None if span is None else timedelta(seconds=span), strategy, cron, zone),
-        )
+        wish = {"ttl_seconds": span, "strategy": strategy, "cron": cron, "zone": zone}
+        act = acts.line("types.change", name, after={one: value for one, value in wish.items() if value is not None})
+        given = (name, None if span is None else timedelta(seconds=span), strategy, cron, zone)
+        [(found, _)] = await self._database.call(_CHANGE, (name, *given, *act))
         if not found:
             raise UnknownType(f'type "{name[:60]}" is not in the registry; see: livewell types list')
         await redue(self._database, name)
@@ -124,12 +146,14 @@ class TypeAdmin:
     async def set_ttl(self, name: str, key: str, ttl: Duration) -> float:
         """Let one key stay fresh for so long, from now on; answers the seconds."""
         span = _span(ttl)
-        await self._database.call("SELECT livewell.set_ttl(%s, %s, %s)", (name, key, timedelta(seconds=span)))
+        act = acts.line("types.set_ttl", f"{name} {key}", after={"ttl_seconds": span, "own": True})
+        await self._database.call(_GIVE_OWN, (key, name, name, key, timedelta(seconds=span), *act))
         return span
 
     async def clear_ttl(self, name: str, key: str) -> bool:
         """Let the time to live of the type hold again; whether the key had its own."""
-        [(had,)] = await self._database.call("SELECT livewell.clear_ttl(%s, %s)", (name, key))
+        act = acts.line("types.clear_ttl", f"{name} {key}", after={"own": False})
+        [(had, _)] = await self._database.call(_TAKE_OWN, (key, name, name, key, *act))
         return bool(had)
 
     async def ttls(
@@ -143,11 +167,11 @@ class TypeAdmin:
 
         In pages: a hundred thousand keys are not one statement.
         """
-        return await self._paged("SELECT livewell.add_universe(%s, %s)", name, keys)
+        return await self._paged(_ADD, "types.add_universe", name, keys)
 
     async def deactivate_universe(self, name: str, keys: Sequence[str]) -> int:
         """Leave keys out of the walk; how many were in it."""
-        return await self._paged("SELECT livewell.deactivate_universe(%s, %s)", name, keys)
+        return await self._paged(_DEACTIVATE, "types.deactivate_universe", name, keys)
 
     async def universe(
         self, name: str, *, after: str = "", limit: int = 100, inactive: bool = False
@@ -157,10 +181,12 @@ class TypeAdmin:
             "SELECT * FROM livewell.list_universe(%s, %s, %s, %s)", (name, after, limit, inactive)
         )
 
-    async def _paged(self, query: str, name: str, keys: Sequence[str]) -> int:
+    async def _paged(self, query: str, action: str, name: str, keys: Sequence[str]) -> int:
         changed = 0
         for start in range(0, len(keys), _KEYS_PER_CALL):
-            [(n,)] = await self._database.call(query, (name, list(keys[start : start + _KEYS_PER_CALL])))
+            some = list(keys[start : start + _KEYS_PER_CALL])
+            act = acts.line(action, name, keys=len(some), first=some[0], last=some[-1])
+            [(n, _)] = await self._database.call(query, (name, some, *act))
             changed += n
         return changed
 

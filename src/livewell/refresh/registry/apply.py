@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from livewell.db import Database, Row
+from livewell.db import Database, Row, acts
 from livewell.errors import ChangeRefused, ConfigurationError, DatabaseError, InvalidDefinition, LivewellError
 from livewell.loops import jittered
 from livewell.refresh.definition import document as documents
@@ -31,6 +31,22 @@ _PAUSE_SECONDS = 0.2
 _LOCK_NOT_AVAILABLE = "55P03"
 _NOT_ALLOWED = "42501"
 _PAGE = 500
+
+# A definition that was applied before is no act: `up` applies all of them at each start.
+_APPLIED = """
+WITH was AS MATERIALIZED (SELECT o.version FROM livewell.{table} o WHERE o.name = %s),
+    done AS MATERIALIZED (SELECT a.* FROM (SELECT) AS x CROSS JOIN {call} AS a)
+SELECT d.*, CASE WHEN d.outcome <> 'unchanged' THEN {recorded}::text END FROM done d
+"""
+_RECORDED = acts.recorded(
+    "d.outcome",
+    before="(SELECT jsonb_build_object('version', w.version) FROM was w)",
+    after="coalesce(%s::jsonb, jsonb_build_object('version', d.version))",
+)
+_APPLY_UPSTREAM = _APPLIED.format(
+    table="upstream", call="livewell.apply_upstream(%s::jsonb, %s::jsonb, %s)", recorded=_RECORDED
+)
+_APPLY_TYPE = _APPLIED.format(table="data_type", call="livewell.apply_type(%s::jsonb)", recorded=_RECORDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +89,18 @@ async def _apply_upstream(database: Database, definition: UpstreamDefinition) ->
         "definition": definition.document,
     }
     limits = json.dumps(dict(definition.limits.columns))
-    [(outcome, version)] = await _patiently(
-        database,
-        "SELECT * FROM livewell.apply_upstream(%s::jsonb, %s::jsonb, %s)",
-        (documents.write(row), limits, list(definition.credentials)),
+    act = acts.line("upstreams.apply", definition.name)
+    [(outcome, version, _)] = await _patiently(
+        database, _APPLY_UPSTREAM, (definition.name, documents.write(row), limits, list(definition.credentials), *act)
     )
     return Applied(definition.name, outcome, version)
 
 
 async def _apply_type(database: Database, definition: TypeDefinition, where: str) -> Applied:
     row = type_row(definition)
-    [(outcome, version, reasons, statements)] = await _patiently(
-        database, "SELECT * FROM livewell.apply_type(%s::jsonb)", (documents.write(row),)
+    act = acts.line("types.apply", definition.name)
+    [(outcome, version, reasons, statements, _)] = await _patiently(
+        database, _APPLY_TYPE, (definition.name, documents.write(row), *act)
     )
     if outcome == "refused":
         told = "; ".join(reasons)

@@ -15,11 +15,13 @@ table tick                          -        r        -        -        -
 
 -- functions: admin
 function awaited_slot               -        X        X        X        X
+function find_runs                  -        -        X        X        X
 function late_at                    -        X        X        X        X
 function late_schedules             -        X        X        X        X
 function list_runs                  -        -        X        X        X
 function list_schedules             -        -        X        X        X
 function pause_schedule             -        -        X        X        -
+function recent_runs                -        -        X        X        X
 function remove_schedule            -        -        X        X        -
 function state_schedules            -        -        X        X        X
 

@@ -23,6 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from livewell.errors import (
+    ActNotFound,
     AlertNotFound,
     DatabaseConflict,
     DatabaseError,
@@ -216,6 +217,7 @@ _ABSENT: Sequence[type[LivewellError]] = (
     UnknownLimiter,
     UnknownSingleton,
     JobNotFound,
+    ActNotFound,
     AlertNotFound,
 )
 

@@ -37,7 +37,7 @@ _TOUCH_SECONDS = 60.0
 _FIND = "SELECT secret_hash, kind, scopes, types, public, seconds_left, sessions_max FROM livewell.find_api_key(%s)"
 # What operators see and do concerns every type. The table refuses such rows; this is for one that
 # was written without its checks.
-OF_EVERY_TYPE = frozenset({"operate", "admin"})
+OF_EVERY_TYPE = frozenset({"observe", "operate", "admin"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,10 @@ class Keys:
     def forget(self, key_id: str) -> None:
         """It has just changed."""
         self._known.pop(key_id, None)
+
+    def forget_all(self) -> None:
+        """Many have just changed."""
+        self._known.clear()
 
     async def _read(self, key_id: str) -> Key | None:
         now = self._clock()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from livewell.db import Database
+from livewell.db import Database, Row
+from livewell.db.acts import audited, line
 from livewell.errors import DatabaseError, InvalidOption, LivewellError, UnknownType
 from livewell.server.auth.api_keys import OF_EVERY_TYPE, NewKey
 from livewell.server.auth.web_tokens import SCOPES
 
 _NOT_ALLOWED = "42501"
-_CREATE = "SELECT livewell.create_key(%s, %s, 'key', %s, %s, %s, %s, %s), livewell.limit_key(%s, %s)"
+_CREATE = "SELECT m.answer, livewell.limit_key(%s, %s) FROM ({made}) AS m".format(  # noqa: S608 - constants of ours
+    made=audited("livewell.create_key(%s, %s, 'key', %s, %s, %s, %s, %s)")
+)
+_REVOKED = "SELECT jsonb_build_object('revoked', k.revoked_at IS NOT NULL) FROM livewell.api_key k WHERE k.id = %s"
+_REVOKE = audited("livewell.revoke_key(%s)", before=_REVOKED)
 _LIST = """
 SELECT k.*, a.sessions_max FROM livewell.list_keys(%s, %s, %s) k JOIN livewell.api_key a ON a.id = k.id ORDER BY k.created_at DESC, k.id
 """
@@ -52,13 +57,14 @@ class KeyAdmin:
         sessions_max: how many sessions the strangers of a public key may have; as the setting says
         if not given.
         """
-        _check(name, scopes, types, seconds, public=public)
+        check_key(name, scopes, types, seconds, public=public)
         _check_sessions(sessions_max, public=public)
-        await self._check_types(types)
+        await check_types(self._call, types)
         made = NewKey.make()
         row = (made.id, made.hash, name, sorted(set(scopes)), sorted(set(types)) or None, public, seconds)
-        limit = (made.id, sessions_max)
-        [(expires_at, _)] = await self._call(_CREATE, (*row, *limit))
+        kept = {"scopes": row[3], "types": row[4], "public": public, "sessions_max": sessions_max, "seconds": seconds}
+        act = line("keys.create", made.id, after={one: value for one, value in kept.items() if value}, name=name)
+        [(expires_at, _)] = await self._call(_CREATE, (made.id, sessions_max, *row, *act))
         return Created(made.id, made.text, expires_at)
 
     async def keys(
@@ -75,20 +81,22 @@ class KeyAdmin:
 
     async def revoke(self, key_id: str) -> bool:
         """Refuse it from now on; false when there is none of that id."""
-        return bool((await self._call("SELECT livewell.revoke_key(%s)", (key_id,)))[0][0])
-
-    async def _check_types(self, types: Sequence[str]) -> None:
-        """A slip of the pen would be a key that reads nothing."""
-        known = {name for (name,) in await self._call("SELECT name FROM livewell.data_type", ())} if types else set()
-        unknown = sorted(set(types) - known)
-        if unknown:
-            raise UnknownType(f'type "{unknown[0]}" is not in the registry; see: livewell types list')
+        act = line("keys.revoke", key_id, after={"revoked": True})
+        return bool((await self._call(_REVOKE, (key_id, key_id, *act)))[0][0])
 
     async def _call(self, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
         try:
             return await self._database.call(query, params)
         except DatabaseError as error:
             raise _told(error) from error
+
+
+async def check_types(call: Callable[[str, Sequence[Any]], Awaitable[list[Row]]], types: Sequence[str]) -> None:
+    """Raise if a type is unknown: a slip of the pen would be a key that reads nothing."""
+    known = {name for (name,) in await call("SELECT name FROM livewell.data_type", ())} if types else set()
+    unknown = sorted(set(types) - known)
+    if unknown:
+        raise UnknownType(f'type "{unknown[0]}" is not in the registry; see: livewell types list')
 
 
 def _told(error: DatabaseError) -> LivewellError:
@@ -99,7 +107,8 @@ def _told(error: DatabaseError) -> LivewellError:
     )
 
 
-def _check(name: str, scopes: Sequence[str], types: Sequence[str], seconds: float | None, *, public: bool) -> None:
+def check_key(name: str, scopes: Sequence[str], types: Sequence[str], seconds: float | None, *, public: bool) -> None:
+    """Raise if there cannot be such a key."""
     if not 1 <= len(name) <= 100 or not name.isprintable():
         raise InvalidOption(f"name {name[:40]!r}: 1 to 100 printable characters are allowed")
     unknown = sorted(set(scopes) - set(SCOPES))
@@ -109,8 +118,8 @@ def _check(name: str, scopes: Sequence[str], types: Sequence[str], seconds: floa
         raise InvalidOption("a public key may live in a web page, so it may have the scopes view and subscribe only")
     if types and not OF_EVERY_TYPE.isdisjoint(scopes):
         raise InvalidOption(
-            "a key that is bound to types cannot operate: what operators see and do concerns every type. Leave "
-            "out --type, or make two keys"
+            "a key that is bound to types cannot operate or observe: what operators see and do concerns every "
+            "type. Name no type, or make two keys"
         )
     if len(set(types)) > 100 or not all(one.isidentifier() and one.isascii() and len(one) <= 48 for one in types):
         raise InvalidOption("type: at most 100 names of types are allowed, as `livewell types list` shows them")

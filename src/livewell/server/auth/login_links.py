@@ -9,19 +9,21 @@ and only for a while.
 from __future__ import annotations
 
 from livewell.db import Database
+from livewell.db.acts import audited, line, located, origin
 from livewell.server.auth.api_keys import NewKey, hash_of, split
 from livewell.server.auth.web_tokens import SCOPES
 from livewell.settings import Settings
 
-_CREATE = "SELECT livewell.create_key(%s, %s, %s, %s, %s, %s, %s, %s)"
+_CREATE = audited("livewell.create_key(%s, %s, %s, %s, %s, %s, %s, %s)")
+_REDEEM = located("livewell.redeem_link(%s, %s, %s, %s, %s)")
+_END = located("livewell.end_login(%s)")
 
 
 async def make_link(database: Database, settings: Settings) -> str:
     """A token for one login with every scope; the caller must be the owner."""
     link = NewKey.make()
-    await database.call(
-        _CREATE, (link.id, link.hash, "link", "login link", list(SCOPES), None, False, settings.link_seconds)
-    )
+    row = (link.id, link.hash, "link", "login link", list(SCOPES), None, False, settings.link_seconds)
+    await database.call(_CREATE, (*row, *line("logins.link", link.id, after={"scopes": list(SCOPES)})))
     return link.text
 
 
@@ -37,12 +39,12 @@ async def redeem(database: Database, token: str, settings: Settings) -> str | No
         return None
     login = NewKey.make()
     [(good,)] = await database.call(
-        "SELECT livewell.redeem_link(%s, %s, %s, %s, %s)",
-        (parts[0], hash_of(parts[1]), login.id, login.hash, settings.login_seconds),
+        _REDEEM,
+        (origin(), parts[0], hash_of(parts[1]), login.id, login.hash, settings.login_seconds),
     )
     return login.text if good else None
 
 
 async def log_out(database: Database, login_id: str) -> None:
     """End a login that its holder has just shown."""
-    await database.call("SELECT livewell.end_login(%s)", (login_id,))
+    await database.call(_END, (origin(), login_id))

@@ -20,7 +20,7 @@ import jwt
 from livewell.errors import ConfigurationError
 from livewell.settings import Issuer
 
-SCOPES = ("view", "subscribe", "export", "operate", "admin")
+SCOPES = ("view", "subscribe", "export", "observe", "operate", "admin")
 DEFAULT_SCOPES = frozenset({"view", "subscribe"})
 _TOKEN_CHARS_MAX = 8192
 _LEEWAY_SECONDS = 5.0

@@ -33,6 +33,8 @@ from livewell.server.bounds.request_slots import RequestSlots
 from livewell.server.connection.network import network
 from livewell.server.connection.protocol import connection_of, know
 from livewell.server.connection.refusals import Kind as Refusal
+from livewell.server.dashboard.frame import Frame
+from livewell.server.dashboard.live import Paintings
 from livewell.server.process import ServerProcess
 from livewell.telemetry.measures import REQUEST_SECONDS, REQUESTS
 
@@ -45,7 +47,7 @@ _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _KNOWN = frozenset(
     {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
 )  # a method is the client's word: others are counted together
-_STREAM = re.compile(r"/v1/(sessions|jobs)/[^/]+/stream")
+_STREAM = re.compile(r"/v1/((sessions|jobs)/[^/]+|pages)/stream")
 _BODIES_BYTES_MAX = 67_108_864  # of requests whose bodies are still coming
 _HEAVY_BYTES = 8192  # a body with some two hundred keys; a thousand take the database 120 to 160 ms
 _STRANGERS_MAX = (
@@ -64,9 +66,11 @@ _REFUSALS: dict[int, Refusal] = {
 class Gate:
     """The gate of one server."""
 
-    def __init__(self, app: ASGIApp, state: ServerProcess) -> None:
+    def __init__(self, app: ASGIApp, state: ServerProcess, frame: Frame) -> None:
         self._app = app
         self._state = state
+        self._frame = frame
+        self._paintings = Paintings(frame)
         self._settings = state.settings
         self._hosts = frozenset({*_LOCAL, *state.settings.hosts})
         self._origins = frozenset(state.settings.origins)
@@ -82,7 +86,7 @@ class Gate:
         """One request."""
         if scope["type"] != "http":
             return  # no websockets here, and what has to start has started before
-        scope.setdefault("state", {})["server"] = self._state
+        scope.setdefault("state", {}).update(server=self._state, paintings=self._paintings)
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         allowed = origin if origin is not None and origin.lower() in self._origins else None
@@ -98,9 +102,9 @@ class Gate:
             await self._admit(scope, headers, receive, send)
         except Problem as problem:
             self._count(problem, scope)
-            await problem.response()(scope, receive, send)
+            await self._answer(problem, scope)(scope, receive, send)
         except LivewellError:
-            await busy().response()(scope, receive, send)
+            await self._answer(busy(), scope)(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """A stream takes no place here: it has bounds of its own.
@@ -140,7 +144,8 @@ class Gate:
         cost = 1 + length // 1024  # a thousand keys cost forty times as much as one
         if not path.startswith(API):
             self._state.count(f"address:{where}", "page", cost)
-            return f"address:{where}", False
+            if not self._frame.has(path):
+                return f"address:{where}", False
         if path in OPEN:
             self._state.count(f"address:{where}", "other", cost)
             return f"address:{where}", False
@@ -193,6 +198,11 @@ class Gate:
         kind = _REFUSALS.get(problem.status)
         if kind is not None:
             self._state.refusals.count(kind, network(scope["client"][0] if scope.get("client") else ""))
+
+    def _answer(self, problem: Problem, scope: Scope) -> Response:
+        """A person who opens a page is answered by a page."""
+        path: str = scope["path"]
+        return self._frame.failure(problem, path) if self._frame.has(path) else problem.response()
 
     def _check_host(self, headers: Headers) -> None:
         """A page of another name that points to this address (DNS rebinding) must not reach us."""

@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from livewell.model import Cancelled
 from livewell.queue.admin import QueueAdmin
-from livewell.server.answers.json_answer import After, JobId, JsonAnswer, Limit, number_after, page
+from livewell.queue.job_filter import STATES, JobFilter
+from livewell.server.answers.json_answer import After, JobId, JsonAnswer, Limit, cursor, number_after, page
 from livewell.server.answers.problems import Problem, not_found
 from livewell.server.depends import Operator, TheState
 from livewell.server.process import ServerProcess
@@ -23,6 +24,17 @@ router = APIRouter(prefix="/v1", tags=["jobs"])
 
 QueueName = Annotated[str, Field(max_length=100)]
 Asked = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$")]
+AskedKey = Annotated[str | None, Query(max_length=512, pattern=r"^[^\x00]*$")]
+AskedTime = Annotated[
+    str | None,
+    Query(max_length=60, description="An age such as 90s, 30min, 2h or 7d, or an instant; of when a job was made."),
+]
+
+
+class JobList(Page):
+    """A part of the jobs that match; `looked` is how many were looked at for it."""
+
+    looked: int
 
 
 class Record(BaseModel):
@@ -102,19 +114,32 @@ async def resume(state: TheState, caller: Operator, name: QueueName) -> Response
     return await _pause(state, name, paused=False)
 
 
-@router.get("/jobs", response_model=Page)
+@router.get("/jobs", response_model=JobList)
 async def jobs(
     *,
     state: TheState,
     caller: Operator,  # noqa: ARG001 - the scope is the point
     queue: Asked = None,
-    only: Annotated[Literal["delayed", "held", "ready", "running"] | None, Query(alias="state")] = None,
+    task: Asked = None,
+    only: Annotated[Literal[*STATES] | None, Query(alias="state")] = None,  # type: ignore[valid-type]
+    group: AskedKey = None,
+    key: AskedKey = None,
+    batch: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
+    since: AskedTime = None,
+    until: AskedTime = None,
+    order: Annotated[Literal["oldest", "newest"], Query(description="Which come first.")] = "oldest",
     limit: Limit = 50,
     after: After = None,
 ) -> Any:
-    """Live jobs by id, without their payloads."""
-    rows = await _queues(state).jobs(queue=queue, state=only, after=id_place(after), limit=limit)
-    return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
+    """Jobs by id, without their payloads: live ones, or with `state` those that ended.
+
+    One call looks at 20,000 jobs at most. A page may have fewer items than `limit`, or none, and
+    still a `next`: only a `next` of null is the end.
+    """
+    wanted = JobFilter(queue, task, only, group, key, since, until, batch)
+    found = await _queues(state).find(wanted, after=id_place(after), newest=order == "newest", limit=limit)
+    following = None if found.next is None else cursor(found.next)
+    return JsonAnswer({"items": found.rows, "next": following, "looked": found.looked})
 
 
 @router.get("/jobs/{id}", response_model=Record)

@@ -1,7 +1,7 @@
 """Log a browser in with a one-use link, and out again: /login#<token>, a button, a cookie.
 
 The link alone changes nothing: a preview or a scanner that merely fetches it sends no fragment. The
-button of the page (web/static/login.js) posts the token. The answer is a cookie that scripts cannot
+button of the page (web/login/login.js) posts the token. The answer is a cookie that scripts cannot
 read and that other sites' requests do not carry.
 """
 
@@ -13,10 +13,11 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from livewell.db.acts import act_as
 from livewell.server.answers.problems import Problem, unknown_caller
 from livewell.server.auth.caller import COOKIE
 from livewell.server.auth.login_links import log_out, redeem
-from livewell.server.depends import Anybody, TheState
+from livewell.server.depends import Anybody, TheState, from_where
 
 router = APIRouter(tags=["login"])
 
@@ -34,6 +35,7 @@ async def log_in(request: Request, state: TheState, body: Link) -> Response:
     """Use the link up; the browser gets its cookie."""
     if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
         raise Problem(403, "Log in on our own page.", word="cross-site")
+    act_as("nobody", from_where("page", request))  # the database knows who it is when the link is good
     login = await redeem(state.pools.api, body.token, state.settings)
     if login is None:
         raise unknown_caller("This link was used already, or is too old. Print a new one with: livewell keys login")
@@ -51,7 +53,7 @@ async def log_in(request: Request, state: TheState, body: Link) -> Response:
 
 
 @router.post("/v1/logout", status_code=204)
-async def end_login(state: TheState, caller: Anybody) -> Response:
+async def end_login(request: Request, state: TheState, caller: Anybody) -> Response:
     """End the login of this browser.
 
     Its cookie is invalid at once on this server, and on other servers as soon as they forget it.
@@ -61,6 +63,7 @@ async def end_login(state: TheState, caller: Anybody) -> Response:
         raise Problem(
             403, "Only a login by link can end itself; revoke a key with: livewell keys revoke", word="no-login"
         )
+    act_as(caller.client, from_where("http", request))
     await log_out(state.pools.api, caller.key_id)
     state.auth.keys.forget(caller.key_id)
     answer = Response(status_code=204)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from livewell.operations.audit import Audit, Filters
 from livewell.operations.mend import Closed, Mender, Probed, Resumed, Taken
 from livewell.refresh.nudges import DUE
-from livewell.server.answers.json_answer import After, JsonAnswer, Limit, page
+from livewell.server.answers.json_answer import After, JsonAnswer, Limit, cursor
 from livewell.server.answers.problems import not_found
 from livewell.server.depends import Operator, TheState
 from livewell.server.routes.jobs import id_place
@@ -20,6 +21,11 @@ from livewell.server.routes.types import Page
 
 router = APIRouter(prefix="/v1", tags=["operations"])
 
+Text = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$")]
+Time = Annotated[str | None, Query(max_length=40, description="A time ago, as 2h, or an instant with its zone.")]
+Action = Annotated[
+    str | None, Query(max_length=100, pattern=r"^[^\x00]*$", description="As queues.pause, or of a kind: queues.")
+]
 Name = Annotated[str, Path(max_length=100, description="The name of an upstream, or of a singleton.")]
 
 
@@ -105,10 +111,22 @@ async def take(state: TheState, caller: Operator, name: Name, body: Take | None 
 
 
 @router.get("/audit", response_model=Page)
-async def audit(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
-    """What operators did, the newest first."""
-    rows = await Mender(state.pools.operate).audit(before=id_place(after), limit=limit)
-    return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
+async def audit(
+    state: TheState,
+    caller: Operator,  # noqa: ARG001 - the scope is the point
+    *,
+    limit: Limit = 50,
+    after: After = None,
+    actor: Text = None,
+    action: Action = None,
+    subject: Text = None,
+    since: Time = None,
+    until: Time = None,
+) -> Any:
+    """What operators did, from where, and what was there before and after; the newest first."""
+    wish = Filters(actor, action, subject, since, until)
+    found = await Audit(state.pools.operate).acts(wish, before=id_place(after), limit=limit)
+    return JsonAnswer({"items": found.rows, "next": None if found.next is None else cursor(found.next)})
 
 
 def _checked(name: str) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import structlog
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 from starlette.responses import Response
 
 from livewell.errors import LivewellError
-from livewell.schedule.admin import ScheduleAdmin
-from livewell.server.answers.json_answer import After, JsonAnswer, Limit, page
+from livewell.schedule.admin import Outcome, ScheduleAdmin
+from livewell.server.answers.json_answer import After, JsonAnswer, Limit, cursor, page
 from livewell.server.answers.problems import not_found
 from livewell.server.depends import Operator, TheState
 from livewell.server.process import ServerProcess
@@ -26,6 +26,7 @@ router = APIRouter(prefix="/v1", tags=["schedules"])
 health = APIRouter(include_in_schema=False)
 
 Name = Annotated[str, Path(max_length=100, description="The name of a schedule.")]
+Ended = Annotated[Outcome | None, Query(description="Only runs that ended so; failed: also those that crashed.")]
 
 
 class Asked(BaseModel):
@@ -69,24 +70,31 @@ async def resume(state: TheState, caller: Operator, name: Name) -> Response:  # 
 
 
 @router.get("/runs", response_model=Page)
-async def runs(state: TheState, caller: Operator, limit: Limit = 50, after: After = None) -> Any:  # noqa: ARG001 - the scope is the point
+async def runs(
+    *,
+    state: TheState,
+    caller: Operator,  # noqa: ARG001 - the scope is the point
+    outcome: Ended = None,
+    limit: Limit = 50,
+    after: After = None,
+) -> Any:
     """Runs of all schedules, the newest first."""
-    rows = await _schedules(state).runs(before=id_place(after), limit=limit)
-    return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
+    return await _runs(state, None, outcome, limit, after)
 
 
 @router.get("/runs/{name}", response_model=Page)
 async def history(
+    *,
     state: TheState,
     caller: Operator,  # noqa: ARG001 - the scope is the point
     name: Name,
+    outcome: Ended = None,
     limit: Limit = 50,
     after: After = None,
 ) -> Any:
     """Runs of one schedule, the newest first; also of one that is gone."""
     _check(name)
-    rows = await _schedules(state).runs(name, before=id_place(after), limit=limit)
-    return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
+    return await _runs(state, name, outcome, limit, after)
 
 
 @health.get("/health/schedules")
@@ -103,6 +111,18 @@ async def late(state: TheState) -> JsonAnswer:
         log.warning("lateness is not known", error=str(error))
         return JsonAnswer({"ok": False, "late": []}, 503)
     return JsonAnswer({"ok": not found, "late": found}, 503 if found else 200, {"Cache-Control": "no-store"})
+
+
+async def _runs(
+    state: ServerProcess, name: str | None, outcome: str | None, limit: int, after: str | None
+) -> JsonAnswer:
+    """A page; by outcome it may be short, and even empty, while there are more."""
+    before = id_place(after)
+    if outcome is None:
+        rows = await _schedules(state).runs(name, before=before, limit=limit)
+        return JsonAnswer(page(rows, limit, rows[-1]["id"] if rows else None))
+    rows, following = await _schedules(state).runs_that(outcome, name, before=before, limit=limit)
+    return JsonAnswer({"items": rows, "next": None if following is None else cursor(following)})
 
 
 def _check(name: str) -> None:

@@ -13,6 +13,8 @@
 --            quiet" has read it.
 -- The most urgent first, then the oldest. What is older than a day helps nobody any more and is
 -- refused.
+-- Silences:  what one covers waits for its end. Then people are told of what still fires; while it
+--            cools it waits to see whether it comes back, and what is over is told to nobody.
 CREATE OR REPLACE FUNCTION livewell.begin_attempt(p_channel text, p_lease_seconds float8)
 RETURNS TABLE (
     attempt_id bigint, message_id uuid, attempt integer, rule text, subject text, level text,
@@ -33,6 +35,20 @@ BEGIN
     THEN
         RETURN;
     END IF;
+    UPDATE livewell.notification n
+    SET state = 'refused', silenced_at = v_now, settled_at = v_now
+    FROM livewell.alert_firing f
+    WHERE n.channel = p_channel
+        AND n.state = 'waiting'
+        AND f.id = n.firing_id
+        AND f.ended_at IS NOT NULL
+        AND EXISTS (
+            SELECT FROM livewell.alert_silence s
+            WHERE s.rule = f.rule
+                AND s.subject IN ('', f.subject)
+                AND s.since <= f.ended_at
+                AND (f.ended_at < s.until OR f.fired_at < s.until AND n.attempts = 0)
+        );
     WITH late AS (
         UPDATE livewell.notification n
         SET state = 'refused', settled_at = v_now
@@ -41,6 +57,14 @@ BEGIN
             AND n.state = 'waiting'
             AND f.id = n.firing_id
             AND f.fired_at < v_now - interval '1 day'
+            -- a silence gives it another day
+            AND NOT EXISTS (
+                SELECT FROM livewell.alert_silence s
+                WHERE s.rule = f.rule
+                    AND s.subject IN ('', f.subject)
+                    AND s.until > v_now - interval '1 day'
+                    AND s.until > f.fired_at
+            )
         RETURNING n.firing_id
     )
     SELECT count(*) INTO v_firing FROM late;
@@ -52,6 +76,15 @@ BEGIN
     SELECT n.firing_id INTO v_firing
     FROM livewell.notification n JOIN livewell.alert_firing f ON f.id = n.firing_id
     WHERE n.channel = p_channel AND n.state = 'waiting' AND n.next_at <= v_now
+        AND NOT EXISTS (
+            SELECT FROM livewell.alert_silence s
+            LEFT JOIN livewell.alert a ON a.firing_id = f.id AND a.rule = f.rule
+                AND a.subject = f.subject
+            WHERE s.rule = f.rule
+                AND s.subject IN ('', f.subject)
+                AND (s.until > v_now
+                    OR f.fired_at < s.until AND n.attempts = 0 AND a.state = 'cooling')
+        )
     ORDER BY f.level, n.firing_id LIMIT 1
     FOR UPDATE OF n SKIP LOCKED;
     IF v_firing IS NULL THEN

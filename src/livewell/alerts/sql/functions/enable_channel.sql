@@ -1,7 +1,7 @@
 -- Let a channel send again that was disabled because its receiver was gone, or that was told to be
 -- quiet.
 --
--- Called by: CLI `alerts enable`.
+-- Called by: CLI `alerts enable`, POST /v1/alerts/channels/{name}/enable, the dashboard.
 CREATE OR REPLACE FUNCTION livewell.enable_channel(p_channel text)
 RETURNS boolean
 LANGUAGE plpgsql

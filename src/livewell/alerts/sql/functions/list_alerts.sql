@@ -1,29 +1,33 @@
 -- Alerts by number, each with what became of telling people of its latest firing.
 --
--- Called by: CLI `alerts list`, GET /v1/alerts.
+-- Called by: CLI `alerts list`, GET /v1/alerts, the dashboard.
 -- p_state: armed, fired, cooling; NULL: all but the armed ones, which is what is wrong now. 'all':
 --          every one.
 CREATE OR REPLACE FUNCTION livewell.list_alerts(p_state text, p_after bigint, p_limit integer)
 RETURNS TABLE (
     id bigint, rule text, subject text, level text, state text, summary text, fired_at timestamptz,
     held_at timestamptz, clear_since timestamptz, firings bigint, waiting bigint, sent bigint,
-    refused bigint, unknown bigint
+    refused bigint, unknown bigint, silenced bigint, silenced_until timestamptz
 )
 LANGUAGE plpgsql
 STABLE
 SET search_path = ''
 AS $$
 #variable_conflict use_column
+DECLARE
+    v_now   timestamptz := livewell.now();
 BEGIN
     RETURN QUERY
     SELECT a.id, a.rule, a.subject, a.level, a.state::text, a.summary, a.fired_at, a.held_at,
-        a.clear_since, a.firings, n.waiting, n.sent, n.refused, n.unknown
+        a.clear_since, a.firings, n.waiting, n.sent, n.refused, n.unknown, n.silenced,
+        livewell.silenced_until(a.rule, a.subject, v_now)
     FROM livewell.alert a
     CROSS JOIN LATERAL (
         SELECT count(*) FILTER (WHERE o.state IN ('waiting', 'pending')) AS waiting,
             count(*) FILTER (WHERE o.state = 'sent') AS sent,
-            count(*) FILTER (WHERE o.state = 'refused') AS refused,
-            count(*) FILTER (WHERE o.state = 'unknown') AS unknown
+            count(*) FILTER (WHERE o.state = 'refused' AND o.silenced_at IS NULL) AS refused,
+            count(*) FILTER (WHERE o.state = 'unknown') AS unknown,
+            count(o.silenced_at) AS silenced
         FROM livewell.notification o
         WHERE o.firing_id = a.firing_id
     ) n

@@ -1,6 +1,6 @@
 -- Of one alert: its latest firings, and for each channel what was tried.
 --
--- Called by: CLI `alerts show`. One row per attempt, or one without where nothing has been tried;
+-- Called by: CLI `alerts show`, GET /v1/alerts/{id}, the dashboard. One row per attempt, or one without where nothing has been tried;
 --            newest firing first, 20 firings at most.
 -- Index:     alert_firing_subject_idx, notification_pkey, notification_attempt_of_idx.
 CREATE OR REPLACE FUNCTION livewell.list_attempts(p_alert bigint)
@@ -14,10 +14,18 @@ STABLE
 SET search_path = ''
 AS $$
 #variable_conflict use_column
+DECLARE
+    v_now   timestamptz := livewell.now();
 BEGIN
     RETURN QUERY
-    SELECT f.id, f.fired_at, f.ended_at, f.summary, n.channel, n.state::text, n.attempts::integer,
-        CASE WHEN n.state = 'waiting' THEN n.next_at END, t.started_at, t.outcome::text,
+    SELECT f.id, f.fired_at, f.ended_at, f.summary, n.channel,
+        CASE WHEN n.silenced_at IS NULL THEN n.state::text ELSE 'silenced' END,
+        n.attempts::integer,
+        CASE
+            WHEN n.state = 'waiting'
+                THEN greatest(n.next_at, livewell.silenced_until(a.rule, a.subject, v_now))
+        END,
+        t.started_at, t.outcome::text,
         t.status::integer, t.detail
     FROM livewell.alert a
     CROSS JOIN LATERAL (

@@ -1,5 +1,5 @@
 -- Forget firings that ended long ago, with all that was sent of them, and alerts that have not
--- fired since; a bounded page per call.
+-- fired since, and silences that are over; a bounded page per call.
 --
 -- Called by: alerts/deliver.py, prune(), until it answers 0.
 -- Index:     alert_firing_fired_idx; notifications and attempts go with their firing.
@@ -32,6 +32,8 @@ BEGIN
         )
     );
     GET DIAGNOSTICS v_alerts = ROW_COUNT;
+    -- Far longer than any notification waits: begin_attempt() asks for silences that are over.
+    DELETE FROM livewell.alert_silence s WHERE s.until < least(v_before, v_now - interval '30 days');
     RETURN v_firings + v_alerts;
 END
 $$;

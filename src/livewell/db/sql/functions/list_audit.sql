@@ -1,7 +1,7 @@
 -- What operators did, the newest first.
 --
--- Called by: `livewell audit list`, GET /v1/audit. Index: audit_pkey. p_before: the id that the
---            page before ended with.
+-- Called by: processes before 0.8.0 (list_acts has followed). Index: audit_pkey. p_before: the id
+--            that the page before ended with.
 CREATE OR REPLACE FUNCTION livewell.list_audit(p_before bigint, p_limit integer)
 RETURNS TABLE (
     id bigint, at timestamptz, actor text, login text, action text, subject text, arguments jsonb,

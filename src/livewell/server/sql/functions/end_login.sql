@@ -16,9 +16,16 @@ DECLARE
 BEGIN
     PERFORM pg_catalog.set_config('livewell.user_id', 'key:' || p_id, true);
     UPDATE livewell.api_key k
-    SET revoked_at = coalesce(k.revoked_at, v_now)
-    WHERE k.id = p_id AND k.kind = 'login';
-    RETURN FOUND;
+    SET revoked_at = v_now
+    WHERE k.id = p_id AND k.kind = 'login' AND k.revoked_at IS NULL;
+    IF FOUND THEN
+        PERFORM livewell.audit_act(
+            'key:' || p_id, NULL, 'logins.end', p_id, '{}', 'done', '{"revoked": false}',
+            '{"revoked": true}', 1
+        );
+        RETURN true;
+    END IF;
+    RETURN EXISTS (SELECT FROM livewell.api_key k WHERE k.id = p_id AND k.kind = 'login');
 END
 $$;
 COMMENT ON FUNCTION livewell.end_login IS

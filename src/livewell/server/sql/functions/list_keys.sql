@@ -1,7 +1,7 @@
 -- Keys, newest first, one page; without their hashes.
 --
--- Called by: `livewell keys list`, as the owner. Login links and logins of browsers only if asked
---            for. p_after: the id that the page before ended with.
+-- Called by: `livewell keys list`, as the owner; servers, as livewell_operate, for the page /access.
+--            Login links and logins of browsers only if asked for. p_after: the id that the page before ended with.
 CREATE OR REPLACE FUNCTION livewell.list_keys(
     p_all boolean DEFAULT false, p_limit integer DEFAULT 100, p_after text DEFAULT NULL
 )

@@ -41,6 +41,11 @@ BEGIN
         p_login_id, 'key:' || p_login_id, 'login', v_link."name", v_link.scopes, v_link.types,
         p_login_hash, v_now, v_now + p_login_seconds * interval '1 second', v_now
     );
+    PERFORM livewell.audit_act(
+        'key:' || p_login_id, NULL, 'logins.begin', p_login_id,
+        pg_catalog.jsonb_build_object('link', p_id), 'done', NULL,
+        pg_catalog.jsonb_build_object('scopes', v_link.scopes), 1
+    );
     RETURN true;
 END
 $$;

@@ -17,6 +17,7 @@ DECLARE
     v_answer    text := 'unknown';
     v_newest    bigint;
     v_closed    text[];
+    v_before    jsonb;
 BEGIN
     PERFORM FROM livewell.limiter l WHERE l.name = p_name FOR NO KEY UPDATE;
     v_now := livewell.now();
@@ -25,6 +26,9 @@ BEGIN
         SELECT FROM livewell.limiter_credential c
         WHERE c.limiter = p_name AND c.name = coalesce(p_credential, c.name)
     ) THEN
+        SELECT jsonb_object_agg(c.name, c.breaker) INTO v_before
+        FROM livewell.limiter_credential c
+        WHERE c.limiter = p_name AND c.name = coalesce(p_credential, c.name) AND c.breaker <> 'closed';
         WITH closed AS (
             UPDATE livewell.limiter_credential c
             SET breaker = 'closed', open_until = NULL, probe_fence = NULL, opened = 0,
@@ -40,9 +44,11 @@ BEGIN
         WHERE k.limiter = p_name AND k.credential = ANY (v_closed);
         v_answer := CASE WHEN v_closed IS NULL THEN 'was_closed' ELSE 'closed' END;
     END IF;
-    PERFORM livewell.record_act(
-        p_actor, 'upstreams.close', p_name,
-        jsonb_strip_nulls(jsonb_build_object('credential', p_credential)), v_answer
+    PERFORM livewell.audit_act(
+        p_actor, NULL, 'upstreams.close', p_name,
+        jsonb_strip_nulls(jsonb_build_object('credential', p_credential)), v_answer, v_before,
+        (SELECT jsonb_object_agg(x.name, 'closed') FROM unnest(v_closed) AS x (name)),
+        cardinality(v_closed)
     );
     RETURN v_answer;
 END

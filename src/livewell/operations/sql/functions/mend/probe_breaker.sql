@@ -14,6 +14,7 @@ DECLARE
     v_now       timestamptz;
     v_answer    text := 'unknown';
     v_open      integer;
+    v_before    jsonb;
 BEGIN
     PERFORM FROM livewell.limiter l WHERE l.name = p_name FOR NO KEY UPDATE;
     v_now := livewell.now();
@@ -21,6 +22,10 @@ BEGIN
         SELECT FROM livewell.limiter_credential c
         WHERE c.limiter = p_name AND c.name = coalesce(p_credential, c.name)
     ) THEN
+        SELECT jsonb_object_agg(c.name, jsonb_build_object('open_until', c.open_until))
+        INTO v_before
+        FROM livewell.limiter_credential c
+        WHERE c.limiter = p_name AND c.name = coalesce(p_credential, c.name) AND c.breaker <> 'closed';
         UPDATE livewell.limiter_credential c
         SET open_until = least(c.open_until, v_now), free_at = v_now, failing_until = NULL
         WHERE c.limiter = p_name
@@ -39,9 +44,14 @@ BEGIN
                 THEN 'probing'
             ELSE 'silent' END;
     END IF;
-    PERFORM livewell.record_act(
-        p_actor, 'upstreams.probe', p_name,
-        jsonb_strip_nulls(jsonb_build_object('credential', p_credential)), v_answer
+    PERFORM livewell.audit_act(
+        p_actor, NULL, 'upstreams.probe', p_name,
+        jsonb_strip_nulls(jsonb_build_object('credential', p_credential)), v_answer, v_before,
+        (
+            SELECT jsonb_object_agg(x.name, jsonb_build_object('open_until', v_now))
+            FROM jsonb_object_keys(v_before) AS x (name)
+        ),
+        v_open
     );
     RETURN v_answer;
 END

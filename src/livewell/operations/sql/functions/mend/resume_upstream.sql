@@ -18,10 +18,20 @@ DECLARE
     v_ended     integer;
     v_resumed   integer;
     v_answer    text;
+    v_before    jsonb;
 BEGIN
     PERFORM FROM livewell.limiter l WHERE l.name = p_name FOR NO KEY UPDATE;
     v_known := FOUND OR EXISTS (SELECT FROM livewell.upstream u WHERE u.name = p_name);
     v_now := livewell.now();
+    v_before := jsonb_strip_nulls(jsonb_build_object(
+        'paused', (
+            SELECT u.paused_at IS NOT NULL FROM livewell.upstream u WHERE u.name = p_name
+        ),
+        'silent_until', (
+            SELECT max(c.quiet_until) FROM livewell.limiter_credential c
+            WHERE c.limiter = p_name AND c.quiet_until > v_now
+        )
+    ));
     UPDATE livewell.limiter_credential c
     SET quiet_until = NULL, quiet_since = NULL, quiet_asked_seconds = NULL
     WHERE c.limiter = p_name AND c.quiet_until > v_now;
@@ -34,9 +44,11 @@ BEGIN
         WHEN NOT v_known THEN 'unknown'
         WHEN v_ended + v_resumed > 0 THEN 'resumed'
         ELSE 'not_stopped' END;
-    PERFORM livewell.record_act(
-        p_actor, 'upstreams.resume', p_name,
-        jsonb_build_object('silences', v_ended, 'pauses', v_resumed), v_answer
+    PERFORM livewell.audit_act(
+        p_actor, NULL, 'upstreams.resume', p_name,
+        jsonb_build_object('silences', v_ended, 'pauses', v_resumed), v_answer,
+        CASE WHEN v_known THEN v_before END,
+        CASE WHEN v_known THEN jsonb_build_object('paused', false) END, v_ended + v_resumed
     );
     RETURN v_answer;
 END

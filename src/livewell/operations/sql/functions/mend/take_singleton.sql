@@ -35,9 +35,11 @@ BEGIN
         SET expires_at = '-infinity', fence = s.fence + 1
         WHERE s.name = p_name;
     END IF;
-    PERFORM livewell.record_act(
-        p_actor, 'singletons.take', p_name,
-        jsonb_strip_nulls(jsonb_build_object('force', p_force, 'holder', v_row.holder)), v_answer
+    PERFORM livewell.audit_act(
+        p_actor, NULL, 'singletons.take', p_name,
+        jsonb_strip_nulls(jsonb_build_object('force', p_force, 'holder', v_row.holder)), v_answer,
+        CASE WHEN v_answer = 'taken' THEN jsonb_build_object('holder', v_row.holder) END,
+        CASE WHEN v_answer = 'taken' THEN jsonb_build_object('holder', NULL) END, NULL
     );
     RETURN v_answer;
 END

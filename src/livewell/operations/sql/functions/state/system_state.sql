@@ -1,6 +1,7 @@
 -- The whole system in one query (S6): what each package says of itself, by name.
 --
--- Called by: `livewell state`, GET /v1/system/state, GET /v1/metrics, `livewell doctor`.
+-- Called by: `livewell state`, GET /v1/system/state, GET /v1/metrics, `livewell doctor`,
+--            record_minute.
 -- Every function livewell.state_<part>() without arguments that gives jsonb is asked, if the caller
 -- may; a part that fails says so in its place, and the others are there all the same. Each part
 -- says "how" its figures came about: exact, or estimated from a sample whose age it gives.

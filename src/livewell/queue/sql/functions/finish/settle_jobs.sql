@@ -2,7 +2,7 @@
 -- they are its to settle.
 --
 -- Called by: drop_refreshes, reconcile_jobs, release_worker; finish_jobs (owner), recover_jobs
---            (lost, overdue), cancel_job.
+--            (lost, overdue), cancel_job, cancel_jobs.
 -- Outcomes in:  retry      failed this time; delay_seconds NULL = the queue's back-off
 --               refused    will never succeed: dead letter now (reason says why)
 --               cancelled  ended because somebody asked

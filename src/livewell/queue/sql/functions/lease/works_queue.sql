@@ -1,7 +1,7 @@
 -- Whether a worker with these queues works this one: by its name, or by a pattern such as refresh.*
 -- (a beginning and a star).
 --
--- Called by: restart_wait, rule_credential_missing, why_refresh; list_queues, list_queue_states,
+-- Called by: restart_wait, rule_credential_missing, why_refresh; list_queues, describe_queues,
 --            why_unworked.
 CREATE OR REPLACE FUNCTION livewell.works_queue(p_queues text[], p_queue text)
 RETURNS boolean

@@ -1,6 +1,6 @@
 -- Mend the payload of a dead letter before it is redriven.
 --
--- Called by: CLI `dead edit`, clients.
+-- Called by: mend_dead; clients before 0.8.0.
 -- The bound is checked here: a redrive copies the stored form, and a compressed payload looks small
 -- to the trigger that measures new jobs.
 CREATE OR REPLACE FUNCTION livewell.edit_dead(p_id bigint, p_payload jsonb)

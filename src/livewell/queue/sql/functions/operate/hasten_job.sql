@@ -1,6 +1,6 @@
 -- Run a delayed job now instead of at its time.
 --
--- Called by: CLI `jobs retry`, clients.
+-- Called by: act_on_page; CLI `jobs retry`, POST /v1/jobs/{id}/retry, the dashboard; clients.
 CREATE OR REPLACE FUNCTION livewell.hasten_job(p_id bigint)
 RETURNS boolean
 LANGUAGE plpgsql

@@ -1,6 +1,7 @@
 -- A page of live jobs by id, for people and tools; keyset, never OFFSET.
 --
--- Called by: CLI `jobs list`, clients. p_after: the last id of the page before.
+-- Called by: servers and commands of the release before, plain SQL clients; find_jobs has more
+--            filters and a bounded look. p_after: the last id of the page before.
 CREATE OR REPLACE FUNCTION livewell.list_jobs(
     p_queue text, p_state text, p_after bigint, p_limit integer
 )

@@ -1,6 +1,7 @@
 -- Every worker, 1,000 at most: what it works, how many jobs it holds, and how its lease stands.
 --
--- Called by: state_queue, with its planner settings. p_running: [[queue, worker, jobs]].
+-- Called by: state_queue, with its planner settings. p_running: as count_running
+--            answers.
 -- Index:     worker_pkey.
 CREATE OR REPLACE FUNCTION livewell.list_worker_states(p_running jsonb, p_now timestamptz)
 RETURNS jsonb

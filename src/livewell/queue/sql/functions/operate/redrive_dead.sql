@@ -1,6 +1,6 @@
 -- Give dead letters another life: same id, attempts and losses at zero, ready now.
 --
--- Called by: CLI `dead redrive`, clients. By ids, or by queue and kind (NULL: any), oldest first,
+-- Called by: act_on_page; CLI `dead redrive`, clients. By ids, or by queue and kind (NULL: any), oldest first,
 --            at most p_limit.
 -- A letter whose unique key is taken by a live job stays where it is and is counted as kept.
 CREATE OR REPLACE FUNCTION livewell.redrive_dead(

@@ -1,7 +1,7 @@
 -- Live jobs by queue and state, and dead letters by queue and reason: counted up to 5,000 rows of
 -- each table, estimated from some of its pages beyond.
 --
--- Called by: state_queue, at most every ten seconds.
+-- Called by: read_queue_sample, at most every ten seconds.
 -- Index:     job_pkey, dead_job_pkey: the count stops at its bound, and after a drain the empty
 --            pages are not read.
 -- Cost:      5,000 rows and about 1,000 pages of each table at most, whatever they hold: 15 ms.

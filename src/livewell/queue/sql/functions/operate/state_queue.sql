@@ -19,25 +19,8 @@ DECLARE
     v_queues    jsonb;
     v_workers   jsonb;
 BEGIN
-    SELECT * INTO v_sample FROM livewell.find_sample('queue', v_now);
-    IF v_sample.wanted THEN
-        v_sample.value := livewell.sample_queue();
-        v_sample.at := v_now;
-        PERFORM livewell.keep_sample('queue', v_now, v_sample.value);
-    END IF;
-
-    -- Bounded by the slots of the fleet, and by this.
-    SELECT coalesce(jsonb_agg(jsonb_build_array(r.queue, r.worker, r.n)), '[]') INTO v_running
-    FROM (
-        SELECT x.queue, x.worker, count(*) AS n
-        FROM (
-            SELECT j.queue, j.worker FROM livewell.job j
-            WHERE j.state = 'running' AND j.worker > 0
-            LIMIT 100000
-        ) x
-        GROUP BY x.queue, x.worker
-    ) r;
-
+    SELECT * INTO v_sample FROM livewell.read_queue_sample(v_now);
+    v_running := livewell.count_running();
     v_queues := livewell.list_queue_states(v_sample.value, v_running, v_now);
     v_workers := livewell.list_worker_states(v_running, v_now);
     RETURN jsonb_build_object(

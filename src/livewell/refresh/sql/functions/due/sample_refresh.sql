@@ -7,6 +7,8 @@
 -- Index:     viewer_session_seen_idx.
 -- A key is followed while it has a due_at: it is watched, or was until the due check noticed.
 -- Verdicts are those of followed keys; of others it does not matter how old they are.
+-- viewed: what present viewers look at by verdict, each key weighed by its viewers; a sample of at
+-- most 500 looks, so only its shares mean something.
 -- quiet: of a type's followed keys, those that nothing has happened to for a minute and that are
 -- not fresh.
 CREATE OR REPLACE FUNCTION livewell.sample_refresh(p_now timestamptz)
@@ -81,6 +83,9 @@ BEGIN
     RETURN jsonb_build_object(
         'how', CASE WHEN v_ledger.percent = 100 AND NOT v_many THEN 'exact' ELSE 'estimated' END,
         'keys', coalesce(v_keys, '[]'), 'subscriptions', coalesce(v_watched, '[]'),
+        'viewed', (
+            SELECT coalesce(jsonb_agg(jsonb_build_array(w.data_type, w.verdict, w.viewers)), '[]')
+            FROM livewell.sample_watched(p_now) w),
         'sessions', v_sessions, 'viewers', v_viewers);
 END
 $$;

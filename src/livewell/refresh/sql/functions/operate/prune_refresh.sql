@@ -48,6 +48,10 @@ BEGIN
                       WHERE j.queue = livewell.refresh_queue(t.upstream, t.pool)
                         AND j.unique_key = g.name || ':' || g.key);
     GET DIAGNOSTICS v_all = ROW_COUNT;
+    DELETE FROM livewell.refresh_event e USING unnest(v_types, v_keys) AS g (name, key)
+    WHERE e.data_type = g.name AND e.key = g.key
+      AND NOT EXISTS (
+          SELECT FROM livewell.ledger l WHERE l.data_type = g.name AND l.key = g.key);
 
     SELECT array_agg(x.user_id) INTO v_users FROM (
         SELECT w.user_id FROM livewell.viewer w

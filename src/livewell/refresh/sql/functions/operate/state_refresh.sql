@@ -34,6 +34,13 @@ BEGIN
         SELECT k ->> 0 AS data_type, jsonb_object_agg(k ->> 1, (k ->> 2)::bigint) AS verdicts,
                sum((k ->> 3)::bigint) AS quiet
         FROM jsonb_array_elements(v_sample.value -> 'keys') AS k GROUP BY k ->> 0
+    ), viewed AS (
+        SELECT g.data_type, jsonb_object_agg(g.verdict, g.n) AS verdicts
+        FROM (
+            SELECT k ->> 0 AS data_type, k ->> 1 AS verdict, sum((k ->> 2)::bigint) AS n
+            FROM jsonb_array_elements(coalesce(v_sample.value -> 'viewed', '[]')) AS k
+            GROUP BY k ->> 0, k ->> 1) g
+        GROUP BY g.data_type
     ), watched AS (
         SELECT k ->> 0 AS data_type, (k ->> 1)::bigint AS n
         FROM jsonb_array_elements(v_sample.value -> 'subscriptions') AS k
@@ -63,7 +70,7 @@ BEGIN
                'paused_at', t.paused_at, 'upstream_paused_at', u.paused_at,
                'parked_reason', t.parked_reason, 'applied_at', t.applied_at,
                'keys', coalesce(k.verdicts, '{}'), 'quiet', coalesce(k.quiet, 0),
-               'subscriptions', coalesce(w.n, 0),
+               'viewed', coalesce(v.verdicts, '{}'), 'subscriptions', coalesce(w.n, 0),
                'refreshed_day', coalesce(d.day, 0), 'refreshed', coalesce(d.lately, 0),
                'refused', coalesce(d.refused, 0), 'outcomes', coalesce(o.n, '{}'),
                'size_estimate', livewell.expected_size(t.upstream, t.name, t.size_estimate)::float8,
@@ -73,6 +80,7 @@ BEGIN
     FROM (SELECT * FROM livewell.data_type a ORDER BY a.name LIMIT 1000) t
     JOIN livewell.upstream u ON u.name = t.upstream
     LEFT JOIN keys k ON k.data_type = t.name
+    LEFT JOIN viewed v ON v.data_type = t.name
     LEFT JOIN watched w ON w.data_type = t.name
     LEFT JOIN done d ON d.data_type = t.name
     LEFT JOIN outcomes o ON o.data_type = t.name;

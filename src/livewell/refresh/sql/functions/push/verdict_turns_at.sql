@@ -1,7 +1,7 @@
 -- The next instant at which the verdict on a value may be another one although nothing is stored;
 -- NULL when time alone changes nothing. Never later than the truth, now and then earlier.
 --
--- Called by: read_key; read_readings, so that whoever shows a value knows when to look again.
+-- Called by: read_key, show_key; read_readings, so that whoever shows a value knows when to look again.
 -- Every instant that stale_at, is_stale and verdict compare p_now with: the end of the time to
 -- live; five seconds before a check that lies in the future; the source's own time +
 -- max_source_age, and, for the rule session, the next opening and close, and what is left of

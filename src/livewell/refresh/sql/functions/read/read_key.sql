@@ -1,7 +1,7 @@
 -- Read one key as read_through does, and say until when its verdict holds. One round trip (X5,
 -- R22).
 --
--- Called by: app.get, and other clients that read without watching.
+-- Called by: refresh_key; app.get, and other clients that read without watching.
 -- turns_at:    the next instant at which the verdict may change by itself, and turns_seconds how
 --              far away that is on this clock; NULL: it will not. age_seconds: since the last
 --              check.

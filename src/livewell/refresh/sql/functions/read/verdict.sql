@@ -1,9 +1,10 @@
 -- What may be said of a value at this instant: missing, failing, stale, lagging, unverifiable or
 -- fresh, in this order (X1).
 --
--- Called by: judge_keys, read_readings, read_through, rule_watched_not_fresh, sample_refresh,
---            why_key; everything that shows a value. Computed from stored times, never stored
---            itself (R5). Not on a replica, which may be behind without knowing (R28).
+-- Called by: judge_keys, list_type_keys, list_watched_keys, read_readings, read_through,
+--            sample_refresh, sample_watched, why_key; everything that shows a value. Computed from
+--            stored times, never stored itself (R5). Not on a replica, which may be behind without
+--            knowing (R28).
 -- missing:      the upstream says there is no such key, and that is still believed; or there is no
 --               value and nothing has failed.
 -- failing:      the last attempt failed (failing_since or failures say so), and the value is stale

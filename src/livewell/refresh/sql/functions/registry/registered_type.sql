@@ -1,7 +1,8 @@
 -- The registry's row of a type; an unknown name is refused.
 --
--- Called by: add_universe, clear_ttl, deactivate_universe, list_universe, read_values, set_ttl; the
---            functions that take a type's name.
+-- Called by: add_universe, clear_ttl, deactivate_universe, list_type_keys, list_universe,
+--            list_watched_keys, read_values, set_ttl, show_key; the functions that take a type's
+--            name.
 CREATE OR REPLACE FUNCTION livewell.registered_type(p_type text)
 RETURNS livewell.data_type
 LANGUAGE plpgsql

@@ -4,8 +4,8 @@
 -- Called by: the storer of a worker, with the results of a few milliseconds. On an error of class
 --            22 or 23 it sends them one by one; 40001 and 40P01 it sends again (R17).
 -- Steps:     own_results (lock), settle_refreshes (judge, move the ledger, say how the job ends),
---            change_questions (how it is asked next time), store_values, count_refreshes,
---            finish_jobs.
+--            change_questions (how it is asked next time), store_values, keep_answers,
+--            count_refreshes, finish_jobs.
 -- p_results: [{id, fence, call, queue, kind, credential, type, key, version, outcome, …}]. outcome:
 --            value (rows, source_at, event_at, hash, etag, last_modified); same (not modified; hash
 --            of what it was asked about); missing; failed (reason, error, blame, delay_seconds);
@@ -67,6 +67,8 @@ BEGIN
     IF v_s.judged && '{stored,corrected}' THEN
         PERFORM livewell.store_values(v_own.types, v_own.keys, v_s.versions, v_s.rows);
     END IF;
+    PERFORM livewell.keep_answers(
+        v_own.types, v_own.keys, v_s.judged, v_s.wire, v_s.decoded, v_now);
     PERFORM livewell.count_refreshes(v_types, v_judged, v_wire, v_decoded, v_s.errors, v_now);
     RETURN QUERY
     SELECT u.id, u.fence,

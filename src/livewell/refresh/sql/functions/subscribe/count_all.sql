@@ -2,7 +2,7 @@
 -- subscriptions, until count_own; answers for whom the transaction acted, which count_own is to be
 -- given.
 --
--- Called by: count_viewers and watched_keys, which answer numbers. Nobody else may.
+-- Called by: count_viewers, sample_watched and watched_keys, which answer numbers. Nobody else may.
 -- How: the policy "counted" (grants.sql) holds while livewell.counts is on and nobody is named. Who
 -- sets it from outside gains nothing: whatever acts for a user names the user before it reads.
 CREATE OR REPLACE FUNCTION livewell.count_all()

@@ -1,7 +1,7 @@
 -- The end of count_all: row security holds the owner's functions to one user again.
 --
--- Called by: count_viewers and watched_keys, when they have counted. After an error the transaction
---            forgets both settings by itself.
+-- Called by: count_viewers, sample_watched and watched_keys, when they have counted. After an error
+--            the transaction forgets both settings by itself.
 CREATE OR REPLACE FUNCTION livewell.count_own(p_user text)
 RETURNS void
 LANGUAGE plpgsql

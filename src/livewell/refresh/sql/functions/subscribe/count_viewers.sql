@@ -1,7 +1,8 @@
 -- How many people look at a key now: distinct users with a session seen within five minutes, at
 -- most 1,000 (beyond that order no longer matters).
 --
--- Called by: why_key; whoever shows it; dispatch_due has the same words inside its own statement.
+-- Called by: list_watched_keys, why_key; whoever shows it; dispatch_due has the same words inside
+--            its own statement.
 -- Index:     subscription_key_idx, viewer_session_pkey.
 -- Compared at read time: a ghost counts for nothing even if no sweep ever runs (R3).
 -- Why 2,000 rows are read: a user has at most 1,000 subscriptions, so nobody alone can hide the

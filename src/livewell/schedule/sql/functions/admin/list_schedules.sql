@@ -1,8 +1,8 @@
 -- Every schedule with its next slot and its latest run, and every loop with its pulse, by name
 -- (S5).
 --
--- Called by: state_schedules; CLI `schedules list`, GET /v1/schedules. Bounded: there are 1,000
---            schedules at most.
+-- Called by: state_schedules; CLI `schedules list`, GET /v1/schedules, the dashboard. Bounded: there
+--            are 1,000 schedules at most.
 -- Index:     run_schedule_idx (schedule, id), once per schedule.
 -- state: running, asked, waiting, paused, ended, or orphaned: no process that has its handler was
 -- here for a minute. A loop is turning or stopped.
@@ -12,7 +12,7 @@ RETURNS TABLE (
     due_at timestamptz, late_at timestamptz, late boolean, timeout_seconds float8,
     seen_at timestamptz, last_state text, last_reason text, last_due_at timestamptz,
     last_started_at timestamptz, last_finished_at timestamptz, last_error text, last_rows bigint,
-    holder text, turns bigint, done bigint
+    holder text, turns bigint, done bigint, paused_at timestamptz
 )
 LANGUAGE plpgsql
 SET search_path = ''
@@ -39,7 +39,8 @@ BEGIN
         CASE WHEN s.paused_at IS NULL THEN l.late_at END,
         s.paused_at IS NULL AND coalesce(l.late_at < v_now, false),
         extract(epoch FROM s.timeout)::float8, s.seen_at, r.state::text, r.reason, r.last_due_at,
-        r.started_at, r.finished_at, r.error, r.rows_affected, r.holder, NULL::bigint, NULL::bigint
+        r.started_at, r.finished_at, r.error, r.rows_affected, r.holder, NULL::bigint, NULL::bigint,
+        s.paused_at
     FROM livewell.schedule s
     CROSS JOIN LATERAL (
         SELECT livewell.late_at(livewell.awaited_slot(s), s.gap) AS late_at
@@ -55,7 +56,7 @@ BEGIN
         END,
         NULL, livewell.late_at(p.last_at + p.every, p.every),
         livewell.late_at(p.last_at + p.every, p.every) < v_now, NULL, p.last_at, NULL, NULL, NULL,
-        NULL, p.last_at, NULL, NULL, p.holder, p.turns, p.done
+        NULL, p.last_at, NULL, NULL, p.holder, p.turns, p.done, NULL
     FROM livewell.pulse p
     UNION ALL
     SELECT 'queue.maintain', 'loop', (interval '1 second')::text, NULL, NULL, true,
@@ -65,7 +66,8 @@ BEGIN
         END,
         NULL, livewell.late_at(t.last_at, interval '2 seconds'),
         livewell.late_at(t.last_at, interval '2 seconds') < v_now, NULL, t.last_at, NULL, NULL,
-        NULL, NULL, t.last_at, NULL, NULL, t.last_worker::text, t.n, NULL
+        NULL, NULL, t.last_at, NULL, NULL, t.last_worker::text, t.n, NULL,
+        NULL
     FROM livewell.tick t
     WHERE t.name = 'maintain' AND t.last_at IS NOT NULL
     ORDER BY 1;

@@ -1,7 +1,8 @@
 -- Ask for a run beside the slots, now.
 --
--- Called by: CLI `schedules run`, POST /v1/schedules/{name}/run. A run that was asked for already
---            is not asked for twice.
+-- Called by: test_channel; CLI `schedules run`, POST /v1/schedules/{name}/run, the dashboard. A run
+--            that was asked for already is not asked for twice.
+-- Types have their full names: test_channel runs it as its owner.
 -- Answer:    asked; nobody: it is asked for, and waits for a process that has its handler; unknown
 CREATE OR REPLACE FUNCTION livewell.ask_run(p_name text)
 RETURNS text
@@ -9,8 +10,8 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $$
 DECLARE
-    v_now   timestamptz;
-    v_seen  timestamptz;
+    v_now   timestamp with time zone;
+    v_seen  timestamp with time zone;
 BEGIN
     SELECT s.seen_at INTO v_seen FROM livewell.schedule s WHERE s.name = p_name FOR NO KEY UPDATE;
     IF NOT FOUND THEN

@@ -1,0 +1,232 @@
+"""The frame: one route for each view and each act of every capability.
+
+    GET  ──scope──▶ panels, each by itself ──▶ the page with its navigation
+    POST ──scope──▶ the form's token ──▶ act ──▶ 303 to a page that says what was done
+
+The gate has found out who calls. Looking needs the scope observe or operate; payloads and errors of
+jobs may hold anything, so only who may operate sees them (withheld.py). An act names its scope.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from livewell.capability import Act, Capability, View
+from livewell.db.acts import act_as
+from livewell.errors import (
+    ActNotFound,
+    AlertNotFound,
+    InvalidOption,
+    InvalidPayload,
+    JobNotFound,
+    LivewellError,
+    UnknownLimiter,
+    UnknownQueue,
+    UnknownSchedule,
+    UnknownType,
+)
+from livewell.server.answers.problems import Problem, busy, not_allowed
+from livewell.server.auth.caller import COOKIE, Caller
+from livewell.server.dashboard import form, rendering
+from livewell.server.dashboard.visit import Done, Elsewhere, Panel, Rights, Visit
+from livewell.server.depends import from_where
+from livewell.server.pages import CLOSED
+from livewell.telemetry.redact import redact
+
+ADDRESS_CHARS_MAX = 2000
+_GONE = (ActNotFound, AlertNotFound, JobNotFound, UnknownLimiter, UnknownQueue, UnknownSchedule, UnknownType)
+HEADERS = {**CLOSED, "Cache-Control": "no-store"}
+Endpoint = Callable[[Request], Awaitable[Response]]
+Panels = Callable[[Visit], Awaitable[Sequence[Panel] | Elsewhere]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A view at an address: whose it is, and the parts of the path."""
+
+    capability: Capability
+    view: View
+    parts: dict[str, str]
+
+    async def panels(self, visit: Visit) -> Sequence[Panel] | Elsewhere:
+        """What the view answers."""
+        panels: Panels = self.capability.load(f"view {self.view.path}", self.view.panels)
+        await visit.state.looks.open()
+        return await panels(visit)
+
+
+class Frame:
+    """The pages and acts of these capabilities."""
+
+    def __init__(self, offered: Sequence[Capability]) -> None:
+        views = [(one, view) for one in offered for view in one.views]
+        acts = [(one, act) for one in offered for act in one.acts]
+        show = self._told(self._show)
+        self._views = [(Route(view.path, show, methods=["GET", "HEAD"]), one, view) for one, view in views]
+        self._acts = [Route(act.path, self._told(self._acting(one, act)), methods=["POST"]) for one, act in acts]
+        self._offered = offered
+
+    def routes(self) -> list[Route]:
+        """Acts come first: a key may end in /refresh."""
+        return [*self._acts, *(route for route, _, _ in self._views)]
+
+    def has(self, path: str) -> bool:
+        """True if the gate must find out who calls: the path is a view's or an act's."""
+        return self.find(path) is not None or any(route.path_regex.fullmatch(path) for route in self._acts)
+
+    def find(self, path: str) -> Shown | None:
+        """The view that an address shows."""
+        for route, one, view in self._views:
+            found = route.path_regex.fullmatch(path)
+            if found is not None:
+                convert = route.param_convertors
+                parts = {name: str(convert[name].convert(text)) for name, text in found.groupdict().items()}
+                return Shown(one, view, parts)
+        return None
+
+    def failure(self, problem: Problem, path: str) -> Response:
+        """A problem as a page. A caller who is unknown is led to the login."""
+        if problem.status == 401:
+            return RedirectResponse(f"/login?to={quote(path[:ADDRESS_CHARS_MAX], safe='')}", 303, HEADERS)
+        if problem.status == busy().status:
+            return self._failed(503, "The server cannot answer now.", problem.detail or "", problem.headers)
+        if problem.word == "scope":
+            words = f"{problem.detail} Log in with a link from: livewell keys login"
+            return self._failed(problem.status, "You may not do this.", words)
+        if problem.status == 404:
+            return self._failed(404, "It is not there.", problem.detail or "")
+        return self._failed(problem.status, "This cannot be done.", problem.detail or "", problem.headers)
+
+    def _told(self, answer: Endpoint) -> Endpoint:
+        """A person is told of a problem by a page."""
+
+        async def told(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except Problem as problem:
+                return self.failure(problem, request.url.path)
+
+        return told
+
+    async def _show(self, request: Request) -> Response:
+        shown = self.find(request.url.path)
+        assert shown is not None  # noqa: S101 - its route matched
+        caller: Caller = request.state.caller
+        check_look(caller, shown.view)
+        visit = Visit(request.state.server, caller, request.url.path, shown.parts, dict(request.query_params))
+        try:
+            panels = await shown.panels(visit)
+        except _GONE as error:
+            return self._failed(404, "It is not there.", str(error))
+        except LivewellError as error:
+            return self._failed(503, "This page cannot be read now.", str(error))
+        if isinstance(panels, Elsewhere):
+            return RedirectResponse(panels.to, 303, HEADERS)
+        painted = await asyncio.gather(*(rendering.paint(panel, visit.rights) for panel in panels))
+        secret = form.cookie(request, form.TOKEN_COOKIE) or form.new_secret()
+        token = form.token(secret)
+        html = [one.complete(token) for one in painted]
+        answer = self._page(shown.view.title, request, html, form.said(request), token=token)
+        form.keep(answer, request, form.TOKEN_COOKIE, secret)
+        answer.delete_cookie(form.SAID_COOKIE, path="/", httponly=True, samesite="strict")
+        return answer
+
+    def _acting(self, one: Capability, act: Act) -> Endpoint:
+        async def do(request: Request) -> Response:
+            caller = _allowed(request, act.scope)
+            fields, chosen = await form.read(request)
+            act_as(caller.user or caller.client, from_where("page", request))
+            parts = {name: str(value) for name, value in request.path_params.items()}
+            query = dict(request.query_params)
+            doing: Callable[[Visit], Awaitable[Done]] = one.load(f"act {act.path}", act.act)
+            try:
+                visit = Visit(request.state.server, caller, request.url.path, parts, query, fields, chosen)
+                done = await doing(visit)
+            except _GONE as error:
+                return self._failed(404, "It is gone: nothing was done.", str(error))
+            except (InvalidOption, InvalidPayload) as error:
+                return self._failed(400, "Nothing was done.", str(error))
+            except LivewellError as error:
+                unsure = f"{error}. The audit page says whether it was done."
+                return self._failed(503, "Nothing is known of what was done.", unsure)
+            if done.secret is not None:
+                token = form.token(form.cookie(request, form.TOKEN_COOKIE) or "")
+                title = "Copy this now: it is shown once"
+                return self._page(title, request, [], done.said, token=token, secret=done.secret, to=done.to)
+            answer = RedirectResponse(done.to, 303, HEADERS)
+            if done.logged_out:
+                answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+            else:
+                form.say(answer, request, done.said)
+            return answer
+
+        return do
+
+    def _page(
+        self,
+        title: str,
+        request: Request,
+        panels: Sequence[str],
+        said: str | None,
+        *,
+        token: str,
+        secret: str | None = None,
+        to: str = "",
+    ) -> Response:
+        caller: Caller = request.state.caller
+        rights = Rights.of(caller)
+        text = rendering.page(
+            "frame.html",
+            rights,
+            title=title,
+            panels=panels,
+            nav=_navigation(self._offered, rights),
+            here=request.url.path,
+            address="" if secret else _address(request),
+            said=said,
+            secret=secret,
+            to=to,
+            login=caller.key_id if caller.kind == "login" else None,
+            token=token,
+        )
+        return HTMLResponse(text, headers=HEADERS)
+
+    def _failed(self, status: int, title: str, words: str, headers: Mapping[str, str] | None = None) -> Response:
+        nav = _navigation(self._offered, Rights())
+        text = rendering.page("failure.html", Rights(), title=title, words=redact(words), nav=nav, here="", login=None)
+        return HTMLResponse(text, status, {**HEADERS, **(headers or {})})
+
+
+def check_look(caller: Caller, view: View) -> None:
+    """Raise if the caller may not see this view. Whoever may operate may look."""
+    if not (caller.may("operate") or caller.may(view.scope)):
+        raise not_allowed(view.scope)
+
+
+def _navigation(offered: Sequence[Capability], rights: Rights) -> list[tuple[str, str]]:
+    """Path and word of each entry: the overview, the views of capabilities, then plain pages."""
+    seen = [view for one in offered for view in one.views if view.nav and (rights.operate or view.scope == "observe")]
+    views = [(view.path, view.nav) for view in seen]
+    pages = [(page.path, page.nav) for one in offered for page in one.pages]
+    return [*sorted(views, key=lambda entry: entry[0] != "/"), *pages]
+
+
+def _allowed(request: Request, scope: str) -> Caller:
+    caller: Caller = request.state.caller
+    if scope and not caller.may(scope):
+        raise not_allowed(scope)
+    return caller
+
+
+def _address(request: Request) -> str:
+    """As the browser asked for it, so that the page can follow itself (live.py)."""
+    path = quote(request.url.path, safe="/")
+    query = f"?{request.url.query}" if request.url.query else ""
+    return (path + query)[:ADDRESS_CHARS_MAX]

@@ -1,0 +1,45 @@
+"""What is in a job, for people: secrets masked as the command line masks them, every digit kept. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+from livewell.telemetry.logs import hide
+
+_MARK = "\ufdd1"  # stands for nothing in any text
+_MARKED = re.compile(f'"{_MARK}([-0-9.]+)"')
+
+
+def masked(text: str | None) -> str | None:
+    """The JSON with secrets masked, by their names and by what they look like.
+
+    Numbers are decimals meanwhile: neither Python's floats nor its bound on the digits of an int
+    may change them.
+    """
+    if text is None:
+        return None
+    try:
+        found = hide(json.loads(text, parse_float=Decimal, parse_int=Decimal))
+        made = json.dumps(found, default=_digits, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return json.dumps("this payload is nested too deeply to hide secrets in it: livewell jobs show --reveal")
+    return _MARKED.sub(r"\1", made)
+
+
+def has_secrets(text: str | None) -> bool:
+    """True if masking changes something."""
+    return text is not None and _plain(masked(text)) != _plain(text)
+
+
+def _plain(text: str | None) -> Any:
+    try:
+        return json.loads(text or "null", parse_float=Decimal, parse_int=Decimal)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _digits(value: object) -> str:
+    return f"{_MARK}{value:f}" if isinstance(value, Decimal) else str(value)

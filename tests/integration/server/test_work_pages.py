@@ -1,0 +1,203 @@
+"""The pages of work: what is stuck and why, jobs by every filter, one job, one batch; and their acts."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any
+
+import pytest
+
+from livewell.server.dashboard import form
+from tests.support.http import Web
+
+SECRET = "a" * 32
+HOSTILE = '<script>alert(1)</script>"\u202e'
+BIG = "9223372036854775807"
+JOBS = """
+INSERT INTO livewell.queue (name, created_at) VALUES ('mail', now()), ('idle', now());
+SELECT * FROM livewell.enqueue_jobs('[{"id": 64, "queue": "mail", "kind": "welcome", "payload": {"user": 9223372036854775807, "price": 0.10000000000000000001, "password": "hunter2"}},
+    {"id": 128, "queue": "mail", "kind": "welcome", "payload": {}, "delay_seconds": 3600, "unique_key": "k/1", "group_key": "g"}]');
+INSERT INTO livewell.dead_job (id, queue, kind, reason, attempt, max_attempts, lost, lane, priority, created_at, died_at, payload, error, traceback, batch_id)
+VALUES (192, 'mail', 'welcome', 'attempts', 5, 5, 0, 1, 0, now(), now(), '{}', 'boom at postgresql://u:sekret@h/d', 'Traceback: x', 7);
+INSERT INTO livewell.job_history (id, fence, worker, created_at, started_at, finished_at, attempt, outcome, queue, kind) VALUES (256, 1, 9, now(), now(), now(), 1, 'succeeded', 'mail', 'done');
+INSERT INTO livewell.batch (id, created_at, sealed_at, succeeded, failed, remaining, follow_id, follow_when, follow) VALUES (7, now(), now(), 2, 1, 0, 320, 'succeeded', '{"queue": "mail", "kind": "report", "payload": {}}');
+"""
+
+
+@pytest.fixture
+async def mail(web: Web) -> Web:
+    """A ready job, a delayed one, a dead letter, a finished one and a batch."""
+    web.rows(JOBS)
+    return web
+
+
+def _form(**fields: str) -> dict[str, Any]:
+    return {"data": {"token": form.token(SECRET), **fields}, "headers": {"Cookie": f"{form.TOKEN_COOKIE}={SECRET}"}}
+
+
+async def _page(web: Web, path: str) -> str:
+    answer = await web.as_key("operate", "view").get(path)
+    assert answer.status_code == 200, answer.text
+    assert 'data-state="failed"' not in answer.text
+    assert not re.search(r"<script(?![^>]* src=)|<style|\sstyle=|\son\w+=", answer.text)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", answer.text.split("<main", 1)[1])).split())
+
+
+async def _acted(web: Web, path: str, **fields: str) -> str:
+    """Do it, and answer what the next page says."""
+    operator = web.as_key("operate", "view")
+    done = await operator.post(path, **_form(**fields))
+    assert done.status_code == 303, done.text
+    shown = await operator.get(done.headers["location"])
+    said = re.search(r'class="said" role="status">([^<]*)<', shown.text)
+    assert said is not None, shown.text
+    return html.unescape(said[1])
+
+
+async def _ids(web: Web, query: str) -> list[str]:
+    answer = await web.as_key("operate", "view").get(f"/work/jobs?{query}")
+    assert answer.status_code == 200, answer.text
+    return re.findall(r'<th scope="row" class="n"><a href="/work/jobs/(\d+)"', answer.text)
+
+
+async def test_queues_with_trouble_come_first_and_say_why_jobs_wait(mail: Web) -> None:
+    """Each with its figures; reasons counted."""
+    page = await _page(mail, "/work")
+    assert "no worker works their queue: 1 ." in page
+    assert "their time has not come: 1 ." in page
+    assert page.index("no worker works it") < page.index("idle")
+    mail.rows("UPDATE livewell.queue SET paused_at = now() WHERE name = 'mail'")
+    mail.state.looks.sampler._tried_at = float("-inf")
+    page = await _page(mail, "/work")
+    assert "their queue is paused: 1 ." in page
+    assert "paused, and jobs wait" in page
+
+
+async def test_of_very_many_queues_a_page_is_shown_and_any_can_be_found(mail: Web) -> None:
+    """The state has 1,000 of them; the page says so, and looks others up by name."""
+    mail.rows("INSERT INTO livewell.queue (name, created_at) SELECT 'q' || n, now() FROM generate_series(1, 3000) n")
+    page = await _page(mail, "/work")
+    assert page.count("Pause") <= 51
+    assert "The first 1,000 queues by name are listed here" in page
+    assert "Next page" in page
+    assert "mail" not in await _page(mail, "/work?from=100")
+    found = await _page(mail, "/work?name=q2999")
+    assert "1 queues begin with q2999" in found
+    assert "q2999 idle" in found
+    assert "No queue's name begins with zzz." in await _page(mail, "/work?name=zzz")
+
+
+async def test_the_address_holds_every_filter(mail: Web) -> None:
+    """Live jobs, newest first, and those that ended; empty parts leave the address."""
+    assert await _ids(mail, "") == ["128", "64"]
+    assert await _ids(mail, "order=oldest") == ["64", "128"]
+    assert await _ids(mail, "queue=mail&state=delayed&task=welcome&group=g&key=k%2F1&since=1h") == ["128"]
+    assert await _ids(mail, "state=failed&batch=7") == ["192"]
+    assert await _ids(mail, "state=succeeded&task=done") == ["256"]
+    assert await _ids(mail, "until=1h") == []
+    moved = await mail.as_key("operate", "view").get("/work/jobs?queue=mail&task=&state=ready")
+    assert (moved.status_code, moved.headers["location"]) == (303, "/work/jobs?queue=mail&state=ready")
+
+
+async def test_pages_of_jobs_follow_each_other(mail: Web) -> None:
+    """By keyset; the count is exact to 10,000."""
+    mail.rows(
+        "INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, queue, kind, payload) "
+        "SELECT 1000 + n, n, now(), now(), 'ready', 5, 'mail', 'many', '{}' FROM generate_series(1, 10100) n"
+    )
+    operator = mail.as_key("operate", "view")
+    first = (await operator.get("/work/jobs?task=many&since=10h")).text
+    assert "10,000+ jobs match" in first
+    link = html.unescape(re.search(r'<a href="([^"]+)" rel="next">Next page', first)[1])  # type: ignore[index]
+    assert "task=many" in link
+    assert "since=10h" in link
+    assert (await _ids(mail, link.partition("?")[2]))[0] == "11050"
+
+
+async def test_a_look_that_found_little_says_so_and_goes_on(mail: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not shown as empty."""
+    monkeypatch.setattr("livewell.queue.admin.LOOK_ROWS", 1)
+    page = await _page(mail, "/work/jobs?task=none")
+    assert "1 jobs were looked at, and none matches" in page
+    assert "Go on" in page
+    assert "at least 0" in page
+
+
+async def test_a_filter_that_cannot_be_meant_says_what_is_allowed(mail: Web) -> None:
+    """And keeps what was typed."""
+    answer = await mail.as_key("operate", "view").get("/work/jobs?since=yesterday&queue=mail")
+    assert answer.status_code == 200
+    assert "write an age such as 90s" in answer.text
+    assert 'value="yesterday"' in answer.text
+
+
+async def test_one_job_says_why_with_all_that_is_known(mail: Web) -> None:
+    """Digits exact, secrets hidden unless asked for."""
+    page = await _page(mail, "/work/jobs/64")
+    assert "No worker works its queue mail" in page
+    assert BIG in page
+    assert "0.10000000000000000001" in page
+    assert "hunter2" not in page
+    assert "hunter2" in await _page(mail, "/work/jobs/64?reveal=1")
+    dead = await _page(mail, "/work/jobs/192")
+    assert "every attempt failed" in dead
+    assert "boom" in dead
+    assert "sekret" not in dead
+    assert "Batch 7" in dead
+    assert "Succeeded" in await _page(mail, "/work/jobs/256")
+
+
+async def test_acts_on_a_job_are_said_and_written_down(mail: Web) -> None:
+    """Run now, retry, cancel; each by whom."""
+    assert await _acted(mail, "/jobs/128/retry", seen="delayed") == "Job 128 runs as soon as a worker is free."
+    assert await _acted(mail, "/jobs/192/retry", seen="failed") == "Job 192 runs as soon as a worker is free."
+    assert await _acted(mail, "/jobs/64/cancel") == "Job 64 is cancelled: it does not run."
+    assert await _acted(mail, "/queues/mail/pause") == "mail is paused: what runs may end, nothing more is begun."
+    assert await _acted(mail, "/queues/mail/resume", job="128") == "mail goes on."
+    rows = mail.rows("SELECT actor, action FROM livewell.audit ORDER BY at")
+    assert [action for _, action in rows if action != "dead.redrive"] == [
+        "jobs.retry",
+        "jobs.cancel",
+        "queues.pause",
+        "queues.resume",
+    ]
+    assert all(actor.startswith("key:") for actor, _ in rows)
+
+
+async def test_a_stale_form_does_nothing_and_says_so(mail: Web) -> None:
+    """The job has run meanwhile, has ended, or is gone."""
+    mail.rows("SELECT livewell.hasten_job(128)")
+    assert "was delayed and is ready by now: nothing was done" in await _acted(mail, "/jobs/128/retry", seen="delayed")
+    await _acted(mail, "/jobs/128/cancel")
+    assert "had ended already: nothing was done" in await _acted(mail, "/jobs/128/cancel")
+    for act in ("cancel", "retry"):
+        gone = await mail.as_key("operate", "view").post(f"/jobs/99999/{act}", **_form(seen="delayed"))
+        assert gone.status_code == 404
+        assert "It is gone: nothing was done." in gone.text
+    assert mail.rows("SELECT count(*) FROM livewell.audit WHERE action = 'jobs.retry'") == [(0,)]
+
+
+async def test_a_batch_shows_its_counts_and_what_follows(mail: Web) -> None:
+    """Open, running, failed or ended; an unknown one is 404."""
+    page = await _page(mail, "/work/batches/7")
+    assert "All have ended, but not all succeeded" in page
+    assert "report in queue mail, only if all succeed" in page
+    mail.rows("INSERT INTO livewell.batch (id, created_at) VALUES (8, now())")
+    assert "It is open" in await _page(mail, "/work/batches/8")
+    assert (await mail.as_key("operate", "view").get("/work/batches/9")).status_code == 404
+
+
+async def test_what_strangers_wrote_is_shown_as_text(mail: Web) -> None:
+    """In payloads, errors, keys, groups and tasks."""
+    mail.rows(
+        "UPDATE livewell.job SET payload = %s::jsonb, last_error = %s, last_traceback = %s, unique_key = %s, group_key = %s, kind = %s, trace = %s WHERE id = 64",
+        json.dumps({HOSTILE: [HOSTILE]}),
+        *(HOSTILE,) * 6,
+    )
+    for path in ("/work/jobs", "/work/jobs/64", "/work/jobs?queue=%3Cscript%3Ealert(1)%E2%80%AE"):
+        answer = await mail.as_key("operate", "view").get(path)
+        assert answer.status_code == 200
+        assert "<script>alert" not in answer.text
+        assert "\u202e" not in answer.text.split("<main", 1)[1]
