@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -21,10 +21,15 @@ from livewell.cli.output import AS_JSON, print_json
 from livewell.cli.terminal import echo
 from livewell.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
 _LINK = re.compile(rb"https?://\S+/login#\S+")
 _START_SECONDS, _END_SECONDS = 60.0, 30.0
 _PAINT_MS = 800
-_SIZES = {"wide": (1600, 1000, "light"), "dark": (1600, 1000, "dark"), "phone": (390, 844, "light")}
+_SIZES = {"wide": (1600, 1000), "phone": (390, 844)}
+_SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @command("screenshots")
@@ -42,8 +47,9 @@ _SIZES = {"wide": (1600, 1000, "light"), "dark": (1600, 1000, "dark"), "phone": 
 def screenshots(*, folder: Path, seconds: float, as_json: bool) -> None:
     """Take a picture of every page, from a demo with faults.
 
+    Every page of the navigation, and one page of each kind that they lead to: a type, a key, a job.
     Needs Chromium and the package playwright (pip install 'livewell[dev]'). Files are named
-    PAGE-wide.png, PAGE-dark.png and PAGE-phone.png.
+    PAGE-wide-light.png, PAGE-wide-dark.png, PAGE-phone-light.png and PAGE-phone-dark.png.
     """
     folder.mkdir(parents=True, exist_ok=True)
     taken = asyncio.run(_take(folder, seconds, _chromium()))
@@ -79,24 +85,46 @@ async def _take(folder: Path, seconds: float, chromium: str) -> list[str]:
         base = link.partition("/login#")[0]
         await page.wait_for_url(f"{base}/")
         taken: list[str] = []
-        for size, (width, height, scheme) in _SIZES.items():
+        pages = await _pages(page, base)
+        for size, (width, height) in _SIZES.items():
             await page.set_viewport_size({"width": width, "height": height})
-            await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two
-            for path in _pages():
-                await page.goto(base + path)
-                await page.wait_for_timeout(_PAINT_MS)
-                taken.append(f"{path.strip('/') or 'overview'}-{size}.png")
-                await page.screenshot(path=folder / taken[-1], full_page=True)
+            for scheme in _SCHEMES:
+                await page.emulate_media(color_scheme=scheme)
+                for name, path in pages.items():
+                    await page.goto(base + path)
+                    await page.wait_for_timeout(_PAINT_MS)
+                    taken.append(f"{name}-{size}-{scheme}.png")
+                    await page.screenshot(path=folder / taken[-1], full_page=True)
         await browser.close()
     return taken
 
 
-def _pages() -> list[str]:
-    """Every page that has a word in the navigation."""
+async def _pages(page: Page, base: str) -> dict[str, str]:
+    """Name and address of every page of the navigation, then of one page of each kind they lead to."""
+    from starlette.routing import compile_path  # noqa: PLC0415 - heavy
+
     from livewell.capability import capabilities  # noqa: PLC0415 - heavy
 
-    views = [view.path for one in capabilities() for view in one.views if view.nav]
-    return [*views, *(page.path for one in capabilities() for page in one.pages)]
+    views = [view for one in capabilities() for view in one.views]
+    known = [view.path for view in views if view.nav] + [one.path for each in capabilities() for one in each.pages]
+    found = {_name(path): path for path in known}
+    wanted = {view.path: compile_path(view.path)[0] for view in views if view.path not in known}
+    waiting = [*known]
+    while waiting and wanted:
+        await page.goto(base + waiting.pop(0))
+        links = await page.eval_on_selector_all("main a[href]", "all => all.map((one) => one.getAttribute('href'))")
+        for link in links:
+            kind = next((path for path, regex in wanted.items() if regex.fullmatch(link.partition("?")[0])), None)
+            if kind is not None:
+                del wanted[kind]
+                found[_name(kind)] = link
+                waiting.append(link)
+    return found
+
+
+def _name(path: str) -> str:
+    """Of a file: what the page is, not what it is about."""
+    return _NAME.sub("-", path).strip("-") or "overview"
 
 
 @asynccontextmanager

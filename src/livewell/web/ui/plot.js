@@ -8,6 +8,7 @@
 import { number, share, size, span } from "./words.js";
 
 const HEIGHT = 140;
+const WHOLE_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * 60);
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const WRITE = { number, share, size, span };
 const plots = new WeakMap(); // element → plot
@@ -47,7 +48,7 @@ function plot(box) {
     cursor: { y: false },
     legend: { show: false }, // the caption names the lines
     scales: { y: { range: (_, low, high) => [0, top ?? Math.max(high ?? 0, 1)] } },
-    axes: [{ ...axis, space: 60, values: (_, ticks) => ticks.map((at) => CLOCK.format(new Date(at * 1000))) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(write) }],
+    axes: [{ ...axis, space: 60, incrs: WHOLE_MINUTES, values: (_, ticks) => ticks.map((at) => CLOCK.format(new Date(at * 1000))) }, { ...axis, size: 58, values: (_, ticks) => ticks.map(write) }],
     series: [{}, ...Object.keys(points.lines).map((label, place) => ({ label, stroke: place ? other : ink, dash: place ? [5, 4] : undefined, width: 1.5, points: { show: false } }))],
   };
   box.replaceChildren();
