@@ -89,7 +89,9 @@ def test_every_view_is_opened() -> None:
     """Whoever adds a view says at which address it shows something."""
     opened = [path.partition("?")[0] for path in everything()]
     missing = [
-        view for view in VIEWS if view != "/work/look" and not any(compile_path(view)[0].fullmatch(one) for one in opened)
+        view
+        for view in VIEWS
+        if view != "/work/look" and not any(compile_path(view)[0].fullmatch(one) for one in opened)
     ]
     assert missing == []
 
