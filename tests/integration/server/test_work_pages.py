@@ -77,7 +77,7 @@ async def test_queues_with_trouble_come_first_and_say_why_jobs_wait(mail: Web) -
 
 async def test_of_very_many_queues_a_page_is_shown_and_any_can_be_found(mail: Web) -> None:
     """The state has 1,000 of them; the page says so, and looks others up by name."""
-    mail.rows("INSERT INTO livewell.queue (name, created_at) SELECT 'q' || n, now() FROM generate_series(1, 3000) n")
+    mail.rows("INSERT INTO livewell.queue (name, created_at) SELECT 'q' || n, now() FROM generate_series(1, 100000) n")
     page = await _page(mail, "/work")
     assert page.count("Pause") <= 51
     assert "The first 1,000 queues by name are listed here" in page
