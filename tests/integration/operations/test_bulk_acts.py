@@ -75,3 +75,39 @@ async def test_an_act_that_cannot_be_done_is_given_up_and_says_why(
     assert "refuses" in str(record["error"])
     assert other["state"] == "done"
     loop.cancel()
+
+
+async def test_an_act_that_cannot_step_never_blocks_the_others(
+    database: Database, livewell_dsn: str, livewell_settings: Settings
+) -> None:
+    """Somebody holds its key and does not commit, so each of its pages ends with a lock timeout.
+
+    Seen failing: the timeout rolled back its place in the line, so it was first again for ever, and
+    the act behind it was never begun.
+    """
+    taken = (
+        "INSERT INTO livewell.job (id, queue, kind, payload, state, rank, max_attempts, run_at, created_at, unique_key) "
+        "VALUES (100000, 'mail', 'welcome', '{}', 'ready', 0, 5, now(), now(), 'k')"
+    )
+    with psycopg.connect(livewell_dsn, autocommit=True) as admin:
+        admin.execute("UPDATE livewell.dead_job SET unique_key = 'k' WHERE id = 7")
+        admin.execute(f'ALTER DATABASE "{admin.info.dbname}" SET lock_timeout = 50'.encode())
+    slow = Database(livewell_dsn, livewell_settings)
+    await slow.open()
+    nudger = Nudger(slow)
+    acts = BulkActs(slow, nudger)
+    with psycopg.connect(livewell_dsn) as holder:
+        holder.execute(taken)
+        stuck = await acts.begin(BulkAction.REDRIVE, JobFilter(key="k"))
+        other = await acts.begin(BulkAction.DISCARD, JobFilter(reason="attempts"))
+        loop = asyncio.create_task(BulkActLoop(slow, nudger, poll_seconds=0.05).run())
+        record = await ended(acts, other.id)
+        waits = await acts.show(stuck.id)
+        holder.rollback()
+    loop.cancel()
+    await slow.close()
+
+    assert record["state"] == "done"
+    assert (waits["state"], waits["done"]) == ("running", 0)
+    assert waits["broken_off"] >= 1
+    assert "lock timeout" in str(waits["error"])

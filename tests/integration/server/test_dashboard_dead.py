@@ -12,6 +12,7 @@ import pytest
 from livewell.server.dashboard import form
 from livewell.server.dashboard.rendering import editable
 from tests.support.http import Web
+from tests.support.variants import variant
 
 SECRET = "a" * 32
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -203,6 +204,43 @@ async def test_more_than_was_confirmed_is_not_touched(dead: Web) -> None:
     assert audit(dead) == []
 
 
+async def test_the_second_who_asks_is_told_what_the_first_act_leaves_out(dead: Web) -> None:
+    """Its count and its instant; no other act is begun."""
+    client = operator(dead)
+    _, first = await question(client, action="discard", queue="mail")
+    _, second = await question(client, action="discard", queue="mail")
+    begun = await client.post("/acts", **sent(**first, typed="3"))
+    words = await said(client, await client.post("/acts", **sent(**second, typed="3")))
+    assert "is doing the same already, and no other was begun" in words
+    assert "when 3 matched; it does not touch what was made or died after 20" in words
+    assert dead.rows("SELECT '/acts/' || id FROM livewell.bulk_act") == [(begun.headers["location"],)]
+
+
+async def test_a_number_that_nobody_knows_is_confirmed_in_words(dead: Web, livewell_dsn: str) -> None:
+    """Never with 0, which is how many of those that were looked at match.
+
+    Seen failing: the form asked for a 0, and discarded what it had not counted.
+    """
+    client = operator(dead)
+    few = ("c_look_most CONSTANT integer := 200000", "c_look_most CONSTANT integer := 2")
+    with variant(livewell_dsn, "count_matching", few, ("v_before, 10000,", "v_before, 2,")):
+        page, fields = await question(client, action="discard", reason="attempts", until="210min")
+        assert fields["count"] == "all of them"
+        assert "nobody looked behind those" in page
+        for typed in ("0", "", "all"):
+            answer = await said(client, await client.post("/acts", **sent(**fields, typed=typed)))
+            assert "and the words are" in answer
+        forged = await client.post("/acts", **sent(**{**fields, "count": "0"}, typed="0"))
+        assert forged.status_code == 400
+        assert "confirms nothing: nothing was done" in forged.text
+        assert dead.rows("SELECT count(*) FROM livewell.bulk_act") == [(0,)]
+        begun = await client.post("/acts", **sent(**fields, typed=" All of them"))
+    here = begun.headers["location"]
+    assert "nobody knows how many match" in (await client.get(here)).text
+    worked(dead)
+    assert dead.rows("SELECT how, done FROM livewell.bulk_act") == [("looked", 2)]
+
+
 async def test_an_act_is_cancelled(dead: Web) -> None:
     """What is done stays done; a second cancel says that it had ended."""
     client = operator(dead)
@@ -253,10 +291,13 @@ async def test_dead_letters_by_http(dead: Web) -> None:
     begun = await client.post("/v1/acts", json={**which, "expected": 2, "key": "k"})
     assert begun.status_code == 202
     number = begun.json()["id"]
-    assert (await client.post("/v1/acts", json={**which, "expected": 2, "key": "k"})).json() == {
-        "id": number,
-        "new": False,
-    }
+    again = (await client.post("/v1/acts", json={**which, "expected": 2, "key": "k"})).json()
+    assert (again["id"], again["new"], again["twin"]) == (number, False, False)
+    twin = (await client.post("/v1/acts", json={**which, "expected": "all of them"})).json()
+    assert (twin["id"], twin["new"], twin["twin"], twin["expected"], twin["how"]) == (number, False, True, 2, "exact")
+    other = await client.post("/v1/acts", json={"action": "discard", "filter": {}, "expected": 9, "key": "k"})
+    assert other.status_code == 400
+    assert "which is another" in other.text
     worked(dead)
     shown = (await client.get(f"/v1/acts/{number}")).json()
     assert (shown["state"], shown["done"], shown["skipped"]) == ("done", 2, 0)
