@@ -334,6 +334,21 @@ def test_an_act_that_is_always_broken_off_ends(queue: QueueSession) -> None:
     assert audit(queue)[-1] == ("ann", "acts.end", f"act {act_id}", "failed: 0 done, 0 skipped")
 
 
+def test_a_page_waits_a_moment_for_a_key_that_an_open_transaction_has_taken(
+    queue: QueueSession, other: QueueSession, queue_dsn: str
+) -> None:
+    """Then it is broken off: the worker goes on with other acts."""
+    letters(queue, 1, unique_key="k")
+    begin(queue, "redrive")
+    with other.connection.transaction(force_rollback=True):
+        other.enqueue(1, unique_key="k")
+        with (
+            variant(queue_dsn, "step_bulk_act", ("lock_timeout = '1s'", "lock_timeout = '20ms'")),
+            pytest.raises(psycopg.errors.LockNotAvailable),
+        ):
+            queue.rows("SELECT * FROM livewell.step_bulk_act(10)")
+
+
 def test_nobody_waits_to_postpone(queue: QueueSession, other: QueueSession) -> None:
     """While the page is still under way on the server, it is said later."""
     letters(queue, 2)

@@ -8,6 +8,7 @@
 -- workers never do a page twice, and a worker that dies in the middle has done nothing.
 -- Why SKIP LOCKED on jobs: a claim or a finish that is under way must not be waited for while many
 -- rows are locked. What was locked is kept and tried once more at the end, then counted as skipped.
+-- A key that an open transaction has taken (redrive) cannot be skipped: lock_timeout ends that wait.
 -- A page that fails five times in a row ends its act; the others go on meanwhile. Deadlocks,
 -- timeouts and what the server lacks are nobody's fault: they are the caller's error, who calls
 -- postpone_bulk_act.
@@ -15,6 +16,7 @@ CREATE OR REPLACE FUNCTION livewell.step_bulk_act(p_limit integer, p_id bigint D
 RETURNS TABLE (act_id bigint, action text, did bigint, is_ended boolean, error text)
 LANGUAGE plpgsql
 SET search_path = ''
+SET lock_timeout = '1s'
 AS $$
 #variable_conflict use_column
 DECLARE
