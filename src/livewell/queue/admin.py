@@ -204,6 +204,13 @@ class QueueAdmin:
         follow = await self._database.call_dicts("SELECT * FROM livewell.show_follow_up(%s)", (batch_id,))
         return {**rows[0], "follow": _with_task(follow[0]) if follow else None}
 
+    async def batches(self, *, before: int | None = None, limit: int = 50) -> list[Record]:
+        """A page of batches, the newest first.
+
+        An open batch counts 1,000 of its jobs at most; `remaining_is_more` says that there are more.
+        """
+        return await self._database.call_dicts("SELECT * FROM livewell.list_batches(%s, %s)", (before or None, limit))
+
     async def find_queues(self, prefix: str, *, limit: int = 50) -> list[Record]:
         """Queues whose names begin so, as the system state has them."""
         rows = await self._database.call("SELECT livewell.find_queues(%s, %s)", (prefix, limit))

@@ -189,6 +189,35 @@ async def test_a_batch_shows_its_counts_and_what_follows(mail: Web) -> None:
     assert (await mail.as_key("operate", "view").get("/work/batches/9")).status_code == 404
 
 
+async def test_batches_are_listed(mail: Web) -> None:
+    """The newest first, with a way to each and to what failed in it."""
+    mail.rows("INSERT INTO livewell.batch (id, created_at) VALUES (8, now())")
+    page = await _page(mail, "/work/batches")
+    assert page.index("8 open") < page.index("7 not all succeeded, and what follows waits")
+    shown = (await mail.as_key("operate", "view").get("/work/batches")).text
+    assert "/work/jobs?batch=7&amp;state=failed" in shown
+    assert "/work/batches" in (await mail.as_key("operate", "view").get("/work")).text
+    mail.rows("DELETE FROM livewell.batch")
+    assert "No batch was made yet" in await _page(mail, "/work/batches")
+
+
+async def test_failed_jobs_that_match_are_retried_together(mail: Web) -> None:
+    """Those that the list shows: by when they died, and without a state, as acts on dead letters are."""
+    mail.rows("UPDATE livewell.dead_job SET created_at = now() - interval '3 hours'")
+    assert await _ids(mail, "state=failed&since=1h&queue=mail") == ["192"]
+    operator = mail.as_key("operate", "view")
+    page = (await operator.get("/work/jobs?state=failed&since=1h&queue=mail")).text
+    assert "Retry all that match" in page
+    assert "Discard all that match" in page
+    assert "Died since" in page
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+    assert "state" not in fields
+    asked = await operator.get("/acts/new", params={**fields, "action": "redrive"})
+    question = (await operator.get(asked.headers["location"])).text
+    assert "Redrive <strong>1</strong> dead letters?" in question
+    assert "all that match" not in (await operator.get("/work/jobs?state=succeeded")).text
+
+
 async def test_what_strangers_wrote_is_shown_as_text(mail: Web) -> None:
     """In payloads, errors, keys, groups and tasks."""
     mail.rows(

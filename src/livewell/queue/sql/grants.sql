@@ -27,6 +27,7 @@ sequence worker_id_seq              -        -        -        rU       -
 -- functions: batch
 function create_batch               -        -        -        X        -
 function end_batches                -        -        X        X        -
+function list_batches               -        -        X        -        X
 function seal_batch                 -        -        -        X        -
 function show_batch                 -        -        X        X        X
 function show_follow_up             -        -        X        -        X
