@@ -75,6 +75,44 @@ async def test_queues_with_trouble_come_first_and_say_why_jobs_wait(mail: Web) -
     assert "paused, and jobs wait" in page
 
 
+async def test_what_a_sample_has_not_seen_is_trouble_all_the_same(mail: Web) -> None:
+    """Estimates say that they are, and of when.
+
+    Seen failing: the queue was idle, with 0 ready.
+    """
+    mail.rows(
+        "INSERT INTO livewell.state_sample (name, at, value) VALUES ('queue', now(), "
+        "'{\"how\": \"estimated\", \"jobs\": [[\"idle\", \"delayed\", 70]], \"dead\": []}') "
+        "ON CONFLICT (name) DO UPDATE SET at = excluded.at, value = excluded.value"
+    )
+    mail.state.looks.sampler._tried_at = float("-inf")
+    page = await _page(mail, "/work")
+    assert "no worker works their queue: 1 or more ." in page
+    assert "their time has not come: about 70 ." in page
+    assert "mail no worker works it 1 or more" in page
+    assert "Ready, delayed, held and dead are estimated from a sample of 20" in page
+    first = await _page(mail, "/")
+    assert "queue mail: 1 or more wait, nobody works it" in first
+    assert "Ready, delayed, held and failed are estimated from a sample of 20" in first
+    assert "1 or more" in await _page(mail, "/work?name=mail")
+
+
+async def test_the_first_page_says_since_when_no_worker_keeps_points(mail: Web) -> None:
+    """And a minute without a point is a gap."""
+    mail.rows("DELETE FROM livewell.state_minute")
+    assert "none was kept yet" in await _page(mail, "/")
+    points = (
+        "INSERT INTO livewell.state_minute (minute, figures) SELECT date_trunc('minute', now()) - n * interval '1 minute', "
+        "'{\"waiting\": 3}' FROM unnest(ARRAY[20, 12, 11]) n"
+    )
+    mail.rows(points)
+    assert "no worker has kept a point since 20" in await _page(mail, "/")
+    shown = (await mail.as_key("operate", "view").get("/")).text
+    assert '"jobs": [null, ' in html.unescape(shown)
+    mail.rows(points.replace("20, 12, 11", "1, 0"))
+    assert "no worker has kept a point" not in await _page(mail, "/")
+
+
 async def test_of_very_many_queues_a_page_is_shown_and_any_can_be_found(mail: Web) -> None:
     """The state has 1,000 of them; the page says so, and looks others up by name."""
     mail.rows("INSERT INTO livewell.queue (name, created_at) SELECT 'q' || n, now() FROM generate_series(1, 3000) n")
