@@ -127,9 +127,10 @@ async def test_a_letter_shows_all_digits_and_is_edited_exactly(dead: Web) -> Non
     assert "has a new payload" in await said(client, done)
     assert dead.rows("SELECT payload::text, kind FROM livewell.dead_job WHERE id = 101") == [(new, "welcome")]
     assert audit(dead) == [("dead.edit", "job 101", "edited")]
-    [(arguments,)] = dead.rows("SELECT arguments::text FROM livewell.audit")
-    assert "0.10000000000000000001" in arguments
-    assert "0.20000000000000000002" in arguments
+    [(before, after, n)] = dead.rows("SELECT before::text, after::text, n FROM livewell.audit")
+    assert "0.10000000000000000001" in before
+    assert after == new
+    assert n == 1
 
 
 @pytest.mark.parametrize("payload", ["{", "[1]", '{"a": NaN}', '{"a": "\\u0000"}', '{"a": "\\ud800"}', ""])
@@ -167,7 +168,27 @@ async def test_one_letter_is_redriven_and_one_discarded(dead: Web) -> None:
     assert "Dead letter 101 is redriven" in await said(client, done)
     assert (await client.get("/dead/101")).headers["location"] == "/work/jobs/101"
     assert "Dead letter 102 is discarded." in await said(client, await client.post("/dead/102/discard", **sent()))
-    assert [line[:2] for line in audit(dead)] == [("dead.redrive", "job 101"), ("dead.discard", "job 102")]
+    assert dead.rows("SELECT action, subject, before, after, n FROM livewell.audit ORDER BY id") == [
+        ("dead.redrive", "job 101", {"job 101": "mail welcome, lost"}, {"job 101": "ready"}, 1),
+        ("dead.discard", "job 102", {"job 102": "mail welcome, attempts"}, None, 1),
+    ]
+
+
+async def test_the_audit_names_the_first_of_many_letters(dead: Web) -> None:
+    """What stayed is not said to be ready."""
+    client = operator(dead)
+    dead.rows("UPDATE livewell.dead_job SET unique_key = 'k' WHERE id = 101")
+    dead.rows(
+        "INSERT INTO livewell.job (id, queue, kind, payload, state, rank, max_attempts, run_at, created_at, unique_key) "
+        "VALUES (64, 'mail', 'welcome', '{}', 'ready', 0, 5, now(), now(), 'k')"
+    )
+    last = "SELECT before, after, n FROM livewell.audit ORDER BY id DESC LIMIT 1"
+    await client.post("/v1/dead/redrive", json={"ids": [101]})
+    assert dead.rows(last) == [({"job 101": "mail welcome, lost"}, {"job 101": "mail welcome, lost"}, 0)]
+    await client.post("/v1/dead/redrive", json={"ids": [101, 102]})
+    assert [(len(before), after, n) for before, after, n in dead.rows(last)] == [(2, None, 1)]
+    await client.post("/v1/dead/redrive", json={"queue": "other"})
+    assert dead.rows(last) == [(None, None, 2)]
 
 
 async def test_all_that_match_are_redriven_after_the_number_was_typed(dead: Web) -> None:

@@ -148,6 +148,7 @@ async def test_a_refresh_is_asked_for_and_written_down_in_one_transaction(market
     assert "quote AAPL: a refresh is queued." in page
     [(action, subject, _, answer)] = market.rows(AUDIT)
     assert (action, subject, answer) == ("types.refresh", "quote AAPL", "queued")
+    assert market.rows("SELECT n FROM livewell.audit") == [(1,)]
     assert market.rows("SELECT unique_key FROM livewell.job") == [("quote:AAPL",)]
 
 

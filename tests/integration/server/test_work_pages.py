@@ -202,6 +202,9 @@ async def test_acts_on_a_job_are_said_and_written_down(mail: Web) -> None:
         "queues.resume",
     ]
     assert all(actor.startswith("key:") for actor, _ in rows)
+    changed = "SELECT before ->> 'state', after ->> 'state', n FROM livewell.audit WHERE action = %s"
+    assert mail.rows(changed, "jobs.retry") == [("delayed", "ready", 1)]
+    assert mail.rows(changed, "jobs.cancel") == [("ready", "cancelled", 1)]
 
 
 async def test_a_stale_form_does_nothing_and_says_so(mail: Web) -> None:
