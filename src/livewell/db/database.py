@@ -161,21 +161,20 @@ class Database:
 
     async def call(self, query: str, params: Sequence[Any] = (), *, seconds: float | None = None) -> list[Row]:
         """Run one statement in its own transaction and answer its rows."""
-        async with self._connection() as connection:
-            limit = seconds or self.settings.call_timeout_seconds
-            async with self._said_timeout(connection):
-                with translated("call"), deadline(connection, limit, "call", query):
-                    cursor = await connection.execute(query.encode(), params)
-                    return await cursor.fetchall() if has_rows(cursor) else []
+        limit = seconds or self.settings.call_timeout_seconds
+        async with self._connection() as connection, self._said_timeout(connection):
+            with translated("call"), deadline(connection, limit, "call", query):
+                cursor = await connection.execute(query.encode(), params)
+                return await cursor.fetchall() if has_rows(cursor) else []
 
     async def call_dicts(self, query: str, params: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """The same, with rows as dictionaries: for lists that people read."""
-        async with self._connection() as connection:
-            async with self._said_timeout(connection):
-                with translated("call"), deadline(connection, self.settings.call_timeout_seconds, "call", query):
-                    cursor = connection.cursor(row_factory=dict_row)
-                    await cursor.execute(query.encode(), params)
-                    return await cursor.fetchall()
+        limit = self.settings.call_timeout_seconds
+        async with self._connection() as connection, self._said_timeout(connection):
+            with translated("call"), deadline(connection, limit, "call", query):
+                cursor = connection.cursor(row_factory=dict_row)
+                await cursor.execute(query.encode(), params)
+                return await cursor.fetchall()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:

@@ -77,10 +77,10 @@ class BulkActLoop:
             return min(self._poll_seconds, _AGAIN_SECONDS) if self._owed else self._poll_seconds
         try:
             rows = await self._database.call(_STEP, (PAGE_ROWS, act_id))
-        except LivewellError as error:
-            self._failed(kind_of(error), error)
+        except LivewellError as broken_off:
+            self._failed(kind_of(broken_off), broken_off)
             if len(self._owed) < OWED_MAX:
-                self._owed[act_id] = str(error)
+                self._owed[act_id] = str(broken_off)
             await self._pay()
             return 0.0
         if not rows:

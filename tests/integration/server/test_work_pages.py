@@ -82,7 +82,7 @@ async def test_what_a_sample_has_not_seen_is_trouble_all_the_same(mail: Web) -> 
     """
     mail.rows(
         "INSERT INTO livewell.state_sample (name, at, value) VALUES ('queue', now(), "
-        "'{\"how\": \"estimated\", \"jobs\": [[\"idle\", \"delayed\", 70]], \"dead\": []}') "
+        '\'{"how": "estimated", "jobs": [["idle", "delayed", 70]], "dead": []}\') '
         "ON CONFLICT (name) DO UPDATE SET at = excluded.at, value = excluded.value"
     )
     mail.state.looks.sampler._tried_at = float("-inf")

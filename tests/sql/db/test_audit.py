@@ -110,7 +110,11 @@ def test_keys_are_named(database: Connection) -> None:
     assert database.execute(NAMED).fetchone() == (None, None)
     write(database, actor="key:login123", action="logins.begin", subject="login123", arguments='{"name": "of ann"}')
     write(database, actor="key:login123")
-    for role, expected in (("livewell_operate", "of ann"), ("livewell_readonly", "of ann"), ("livewell_worker", "of ann")):
+    for role, expected in (
+        ("livewell_operate", "of ann"),
+        ("livewell_readonly", "of ann"),
+        ("livewell_worker", "of ann"),
+    ):
         database.execute(f"SET ROLE {role}".encode())
         assert database.execute(NAMED).fetchone() == (expected, None)
         database.execute("RESET ROLE")

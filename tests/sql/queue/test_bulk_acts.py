@@ -24,10 +24,13 @@ def letters(session: QueueSession, n: int = 1, **options: Any) -> list[int]:
     return ids
 
 
-def begin(
-    session: QueueSession, action: str, request: str | None = None, how: str = "exact", n: int = 5, **filters: str
-) -> Row:
+def begin(session: QueueSession, action: str, request: str | None = None, **filters: str) -> Row:
     """The act, and whether it is new."""
+    return counted(session, action, 5, "exact", request, **filters)
+
+
+def counted(session: QueueSession, action: str, n: int, how: str, request: str | None = None, **filters: str) -> Row:
+    """The same, when so many were counted."""
     return session.rows(
         "SELECT act_id, is_new FROM livewell.begin_bulk_act(%s, %s::jsonb, %s, NULL, %s, %s, 'ann')",
         action,
@@ -280,7 +283,7 @@ def test_progress_beyond_what_was_counted_is_that_of_the_ids(queue: QueueSession
     Seen failing: with 2 counted, the share was 1 after 4 of 20.
     """
     letters(queue, 20)
-    act_id, _ = begin(queue, "discard", how="more", n=2)
+    act_id, _ = counted(queue, "discard", 2, "more")
     assert act(queue, act_id, "share")[0] == 0
     queue.rows("SELECT * FROM livewell.step_bulk_act(4)")
     assert 0.1 < act(queue, act_id, "share")[0] < 0.3
@@ -291,7 +294,7 @@ def test_progress_beyond_what_was_counted_is_that_of_the_ids(queue: QueueSession
 def test_only_what_is_done_is_done_wholly(queue: QueueSession) -> None:
     """All that were counted may be done before the act is."""
     letters(queue, 6)
-    act_id, _ = begin(queue, "discard", n=2)
+    act_id, _ = counted(queue, "discard", 2, "exact")
     queue.rows("SELECT * FROM livewell.step_bulk_act(4)")
     assert act(queue, act_id, "share", "state") == (0.99, "running")
 

@@ -49,7 +49,7 @@ def test_times_of_dead_letters_are_when_they_died(queue: QueueSession) -> None:
 
     assert ids(queue, state="failed", since_seconds=3600) == [new.id]
     assert ids(queue, state="failed", until_seconds=3600) == [old.id]
-    assert queue.value("SELECT n FROM livewell.count_jobs('{\"state\": \"failed\", \"since_seconds\": 3600}', 10, 10)") == 1
+    assert queue.value('SELECT n FROM livewell.count_jobs(\'{"state": "failed", "since_seconds": 3600}\', 10, 10)') == 1
 
 
 def test_every_part_of_the_filter(queue: QueueSession) -> None:

@@ -94,7 +94,12 @@ def of_sample(sample: Sample, part: str | None, *, is_empty: bool = False, **dat
         raise LivewellError(broken)
     known = sample.document.get(part or "")
     how, sampled_at = (known.get("how"), known.get("sampled_at")) if isinstance(known, dict) else (None, None)
-    return Loaded({"how": how, "sampled_at": sampled_at, **data}, sample.at, sample.error, is_empty=is_empty and sample.error is None)
+    return Loaded(
+        {"how": how, "sampled_at": sampled_at, **data},
+        sample.at,
+        sample.error,
+        is_empty=is_empty and sample.error is None,
+    )
 
 
 def stuck_lines(document: Document) -> list[str]:
