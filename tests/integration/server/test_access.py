@@ -203,7 +203,7 @@ async def test_log_out_everywhere_ends_every_login_and_the_own_last(web: Web) ->
 async def test_a_login_is_named_after_whoever_made_its_link(web: Web) -> None:
     """So the audit says who a login was, also when the login is deleted.
 
-    Seen failing: key:<a random id>.
+    Before, it was key:<a random id>.
     """
     owner = Database(web.dsn, web.state.settings)
     await owner.open()

@@ -16,7 +16,7 @@ VALUES ('wall', %s, %s::livewell.alert_state, %s, 'wet', now(), CASE WHEN %s = '
 def test_pages_go_on_by_state_level_and_number(alerts: AlertSession) -> None:
     """In any order of numbers: the last P0 that fired comes before the first P1.
 
-    Seen failing: pages were by number, and each was sorted by itself.
+    Before, pages were by number, and each was sorted by itself.
     """
     dice = random.Random(7)
     alerts.rows("DELETE FROM livewell.alert")

@@ -96,7 +96,7 @@ NAMED = "SELECT actor_name, subject_name FROM livewell.list_acts(NULL, 1, NULL, 
 def test_keys_are_named(database: Connection) -> None:
     """Those who act and those that are acted on, for whom who may read keys; others have the line of their making.
 
-    Seen failing: a line said key:<id>, and no name.
+    Before, a line said key:<id>, and no name.
     """
     database.execute(
         "INSERT INTO livewell.api_key (id, user_id, kind, name, scopes, secret_hash, created_at) "

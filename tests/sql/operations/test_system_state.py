@@ -293,7 +293,7 @@ def test_a_few_jobs_that_a_sample_has_not_seen_are_seen_to_wait(refresh: Refresh
 def test_a_minute_without_a_point_is_a_gap(refresh: RefreshSession) -> None:
     """And the last point is known, however long ago.
 
-    Seen failing: the minutes of an outage were left out.
+    Before, the minutes of an outage were left out.
     """
     minutes = "SELECT figures ->> 'n', newest FROM livewell.list_minutes(%s)"
     refresh.rows("DELETE FROM livewell.state_minute")
