@@ -14,10 +14,11 @@ from tests.support.queue_sql import QueueSession
 from tests.support.variants import Change, variant
 
 STEP = "SELECT did FROM livewell.step_bulk_act(2)"
-ASK = "SELECT act_id, is_new FROM livewell.begin_bulk_act('redrive', '{}', NULL, NULL, 4, 'ann')"
+ASK = "SELECT act_id, is_new FROM livewell.begin_bulk_act('redrive', '{}', NULL, NULL, 4, 'exact', 'ann')"
 CANCEL = "SELECT livewell.end_bulk_act((SELECT max(id) FROM livewell.bulk_act), NULL, 'bob')"
 
 NO_LOCK: Change = (" FOR UPDATE SKIP LOCKED;\n    IF NOT FOUND", ";\n    IF NOT FOUND")
+NO_TURN: Change = ("livewell.next_bulk_act()", "(SELECT max(n.id) FROM livewell.bulk_act n)")
 
 
 async def step_twice(queue: QueueSession, dsn: str, *changes: Change) -> list[str]:
@@ -49,7 +50,7 @@ async def test_two_workers_do_no_page_twice(queue: QueueSession, queue_dsn: str)
 
 async def test_without_the_lock_of_the_act_counts_are_lost(queue: QueueSession, queue_dsn: str) -> None:
     """Broken on purpose."""
-    assert await step_twice(queue, queue_dsn, NO_LOCK) != []
+    assert await step_twice(queue, queue_dsn, NO_LOCK, NO_TURN) != []
 
 
 async def test_two_people_who_ask_at_once_get_one_act(queue: QueueSession, queue_dsn: str) -> None:

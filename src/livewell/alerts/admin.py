@@ -45,6 +45,15 @@ class AlertAdmin:
             raise InvalidOption(f"state {state!r}: allowed are {', '.join(STATES)}")
         return await self._database.call_dicts("SELECT * FROM livewell.list_alerts(%s, %s, %s)", (state, after, limit))
 
+    async def urgent(self, *, after: Record | None = None, limit: int = 50) -> list[Record]:
+        """A page of what is wrong now, the worst first: fired before cooling, then by level and number.
+
+        after: the last one of the page before, of which is_cooling, level and id are looked at.
+        """
+        place = (after["is_cooling"], after["level"], after["id"]) if after else (None, None, None)
+        query = "SELECT * FROM livewell.list_urgent_alerts(%s, %s, %s, %s)"
+        return await self._database.call_dicts(query, (*place, limit))
+
     async def alert(self, number: int) -> Record:
         """One alert, with its firings and every attempt to tell somebody."""
         rows = await self._database.call_dicts(

@@ -47,19 +47,20 @@ def origin() -> str:
     return _origin.get()
 
 
-def audited(call: str, *, before: str | None = None, count: str | None = None) -> str:
+def audited(call: str, *, before: str | None = None, after: str | None = None, count: str | None = None) -> str:
     """The statement that calls a function and records what it answered.
 
     before: a query of one jsonb, what is there before the call. If it has FOR NO KEY UPDATE, nobody
     changes the row between this look and the call. If it finds nothing, no `after` is recorded.
+    after: an expression of d.answer and d.state (what was before); without it line() says it.
     count: an expression of d.answer, how many were changed; without it line() says it.
 
     The parameters are those of `before`, those of the function, then line().
     """
     if before is None:
         return _DONE.format(call=call, kept=recorded("d.answer::text", count=count))
-    after = "CASE WHEN d.state IS NOT NULL THEN %s::jsonb END"
-    kept = recorded("d.answer::text", before="d.state", after=after, count=count)
+    there = f"CASE WHEN d.state IS NOT NULL THEN coalesce(%s::jsonb, {after or 'NULL'}) END"
+    kept = recorded("d.answer::text", before="d.state", after=there, count=count)
     return _COMPARED.format(before=before, call=call, kept=kept)
 
 

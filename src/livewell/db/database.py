@@ -79,7 +79,16 @@ class Transaction:
 class Database:
     """A pool on the given address, opened lazily by open()."""
 
-    def __init__(self, conninfo: str, settings: Settings, *, listen_conninfo: str | None = None) -> None:
+    def __init__(
+        self, conninfo: str, settings: Settings, *, listen_conninfo: str | None = None, bounded: bool = False
+    ) -> None:
+        """Set up, not connected.
+
+        bounded: the server ends each statement after statement_timeout_seconds, also behind a pooler.
+
+        There each call is then a transaction that says so: two round trips more.
+        """
+        self._bounded = bounded
         self.conninfo = conninfo
         self.listen_conninfo = listen_conninfo or conninfo
         self.settings = settings
@@ -152,16 +161,17 @@ class Database:
 
     async def call(self, query: str, params: Sequence[Any] = (), *, seconds: float | None = None) -> list[Row]:
         """Run one statement in its own transaction and answer its rows."""
-        async with self._connection() as connection:
-            limit = seconds or self.settings.call_timeout_seconds
+        limit = seconds or self.settings.call_timeout_seconds
+        async with self._connection() as connection, self._said_timeout(connection):
             with translated("call"), deadline(connection, limit, "call", query):
                 cursor = await connection.execute(query.encode(), params)
                 return await cursor.fetchall() if has_rows(cursor) else []
 
     async def call_dicts(self, query: str, params: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """The same, with rows as dictionaries: for lists that people read."""
-        async with self._connection() as connection:
-            with translated("call"), deadline(connection, self.settings.call_timeout_seconds, "call", query):
+        limit = self.settings.call_timeout_seconds
+        async with self._connection() as connection, self._said_timeout(connection):
+            with translated("call"), deadline(connection, limit, "call", query):
                 cursor = connection.cursor(row_factory=dict_row)
                 await cursor.execute(query.encode(), params)
                 return await cursor.fetchall()
@@ -171,7 +181,7 @@ class Database:
         """Open a transaction; it commits when the block ends and rolls back when it raises."""
         async with self._connection() as connection:
             transaction = Transaction(connection, self.settings.call_timeout_seconds)
-            await transaction.execute("BEGIN")
+            await transaction.execute(self._begin() if self._says_timeout else "BEGIN")
             try:
                 yield transaction
             except BaseException:
@@ -180,6 +190,29 @@ class Database:
             await transaction.commit()
         for callback in transaction.on_commit:
             callback()
+
+    @property
+    def _says_timeout(self) -> bool:
+        return self._bounded and self.address.pooled
+
+    def _begin(self) -> str:
+        """What a session has from its start, for one transaction of a session that is everybody's."""
+        return f"BEGIN; SET LOCAL statement_timeout = {round(self.settings.statement_timeout_seconds * 1000)}"
+
+    @asynccontextmanager
+    async def _said_timeout(self, connection: Connection) -> AsyncIterator[None]:
+        """A transaction around a call, if the server would not end the call by itself."""
+        if not self._says_timeout:
+            yield
+            return
+        transaction = Transaction(connection, self.settings.call_timeout_seconds)
+        await transaction.execute(self._begin())
+        try:
+            yield
+        except BaseException:
+            await self._roll_back(connection)
+            raise
+        await transaction.commit()
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:

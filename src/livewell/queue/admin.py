@@ -31,13 +31,43 @@ _PAUSED = (
     "WHERE q.name = %s FOR NO KEY UPDATE"
 )
 _PAUSE = acts.audited("livewell.pause_queue(%s, %s)", before=_PAUSED)
-_CANCEL = acts.audited("livewell.cancel_job(%s)")
-_HASTEN = acts.audited("livewell.hasten_job(%s)")
-_DISCARD = acts.audited("livewell.discard_dead(%s)")
+_LIVE = (
+    "SELECT jsonb_build_object('state', j.state, 'queue', j.queue, 'task', j.kind) FROM livewell.job j "
+    "WHERE j.id = %s FOR UPDATE"
+)
+_CANCEL = acts.audited(
+    "livewell.cancel_job(%s)",
+    before=_LIVE,
+    after="d.state || CASE d.answer WHEN 'cancelled' THEN jsonb_build_object('state', 'cancelled') "
+    "WHEN 'requested' THEN jsonb_build_object('state', 'running, told to end') ELSE '{}' END",
+    count="CASE WHEN d.answer IN ('cancelled', 'requested') THEN 1 ELSE 0 END",
+)
+_HASTEN = acts.audited(
+    "livewell.hasten_job(%s)",
+    before=_LIVE,
+    after="d.state || CASE WHEN d.answer THEN jsonb_build_object('state', 'ready') ELSE '{}' END",
+    count="d.answer::integer",
+)
+# The first of them by name, and how many there are.
+_NAMED_MAX = 5
+_LETTERS = (
+    "SELECT jsonb_object_agg('job ' || x.id, x.queue || ' ' || x.kind || ', ' || x.reason) FILTER "  # noqa: S608 - a constant of ours
+    f"(WHERE x.place <= {_NAMED_MAX}) AS state, count(*) AS n FROM (SELECT d.id, d.queue, d.kind, d.reason, "
+    "row_number() OVER (ORDER BY d.id) AS place FROM livewell.dead_job d WHERE d.id = ANY (%s::bigint[])) x"
+)
+_FIRST = f"SELECT l.state FROM ({_LETTERS}) l"  # noqa: S608 - constants of ours
+_DISCARD = acts.audited("livewell.discard_dead(%s)", before=_FIRST, count="d.answer")
+# What is redriven is ready; if some stayed, nobody knows here which.
+_REDRIVEN = (
+    "coalesce(%s::jsonb, CASE WHEN d.redriven = d.n THEN (SELECT jsonb_object_agg(k.name, 'ready') "
+    "FROM jsonb_object_keys(d.state) AS k (name)) WHEN d.redriven = 0 THEN d.state END)"
+)
 _REDRIVE = (
-    "WITH done AS MATERIALIZED (SELECT * FROM livewell.redrive_dead(%s, %s, %s, %s)) "  # noqa: S608 - constants of ours
-    "SELECT d.redriven, d.kept, "
-    + acts.recorded("d.redriven || ' redriven, ' || d.kept || ' stayed'", count="d.redriven")
+    f"WITH was AS MATERIALIZED ({_LETTERS}), done AS MATERIALIZED (SELECT r.redriven, r.kept, w.state, w.n "  # noqa: S608 - constants of ours
+    "FROM was w CROSS JOIN LATERAL livewell.redrive_dead(%s, %s, %s, %s) r) SELECT d.redriven, d.kept, "
+    + acts.recorded(
+        "d.redriven || ' redriven, ' || d.kept || ' stayed'", before="d.state", after=_REDRIVEN, count="d.redriven"
+    )
     + " FROM done d"
 )
 _MEND = acts.located("livewell.mend_dead(%s, %s::jsonb, %s, %s)")
@@ -175,7 +205,7 @@ class QueueAdmin:
     async def cancel(self, job_id: int) -> Cancelled:
         """Cancel a waiting job at once, or ask the worker of a running one."""
         act = acts.line("jobs.cancel", f"job {job_id}")
-        answer = Cancelled((await self._database.call(_CANCEL, (job_id, *act)))[0][0])
+        answer = Cancelled((await self._database.call(_CANCEL, (job_id, job_id, *act)))[0][0])
         if answer is Cancelled.REQUESTED:
             self._nudger.nudge(CANCEL)
         return answer
@@ -185,8 +215,8 @@ class QueueAdmin:
         record = await self.job(job_id)
         if record["state"] == JobState.FAILED:
             return (await self.redrive([job_id]))[0] == 1
-        act = acts.line("jobs.retry", f"job {job_id}", before=record["state"])
-        done = bool((await self._database.call(_HASTEN, (job_id, *act)))[0][0])
+        act = acts.line("jobs.retry", f"job {job_id}")
+        done = bool((await self._database.call(_HASTEN, (job_id, job_id, *act)))[0][0])
         if done:
             self._nudger.nudge(record["queue"])
         return done
@@ -203,6 +233,13 @@ class QueueAdmin:
             raise JobNotFound(f"batch {batch_id}: there is none with that id (ended ones are kept for some days)")
         follow = await self._database.call_dicts("SELECT * FROM livewell.show_follow_up(%s)", (batch_id,))
         return {**rows[0], "follow": _with_task(follow[0]) if follow else None}
+
+    async def batches(self, *, before: int | None = None, limit: int = 50) -> list[Record]:
+        """A page of batches, the newest first.
+
+        An open batch counts 1,000 of its jobs at most; `remaining_is_more` says that there are more.
+        """
+        return await self._database.call_dicts("SELECT * FROM livewell.list_batches(%s, %s)", (before or None, limit))
 
     async def find_queues(self, prefix: str, *, limit: int = 50) -> list[Record]:
         """Queues whose names begin so, as the system state has them."""
@@ -253,7 +290,9 @@ class QueueAdmin:
 
     async def discard(self, ids: Sequence[int]) -> int:
         """Delete dead letters for good; answers how many there were."""
-        return int((await self._database.call(_DISCARD, (list(ids), *_letters("dead.discard", ids))))[0][0])
+        named = list(ids)
+        rows = await self._database.call(_DISCARD, (named, named, *_letters("dead.discard", ids)))
+        return int(rows[0][0])
 
     async def redrive(
         self,
@@ -268,7 +307,7 @@ class QueueAdmin:
         Answers how many went, and how many stayed because their key is taken.
         """
         act = _letters("dead.redrive", ids, queue=queue, task=task)
-        rows = await self._database.call(_REDRIVE, (ids, queue, task, limit, *act))
+        rows = await self._database.call(_REDRIVE, (ids, ids, queue, task, limit, *act))
         if rows[0][0]:
             self._nudger.nudge(EVERY)
         return rows[0][0], rows[0][1]

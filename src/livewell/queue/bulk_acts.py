@@ -5,7 +5,8 @@
                              └──a page cannot be done──▶ failed
 
 The database keeps the act; any worker does its next page (operations/bulk_acts.py). Whoever asks
-for the same while it is unfinished gets the same act, and so does whoever repeats a request.
+for the same while it is unfinished gets the same act, and is told what it leaves out; so does
+whoever repeats a request.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -27,12 +28,21 @@ from livewell.words import number
 
 Record = dict[str, Any]
 Ended = Literal["cancelled", "ended"]
+How = Literal["exact", "more", "looked"]
+
+ALL = "all of them"  # confirms an act where nobody knows the number
 
 _COUNT = "SELECT n, how FROM livewell.count_matching(%s, %s::jsonb, %s)"
 # The origin is an argument of the call, so it is set before the call.
+_ORIGIN = "(SELECT set_config('livewell.origin', %s, true) AS origin) p"
+_BEGUN = "b.act_id, b.is_new, b.is_twin, b.asked_by, b.before_at, b.expected, b.how"
 _BEGIN = (
-    "SELECT b.act_id, b.is_new FROM (SELECT set_config('livewell.origin', %s, true) AS origin) p CROSS JOIN LATERAL "
-    "livewell.begin_bulk_act(%s, %s::jsonb, %s, %s, %s, coalesce(%s, p.origin)) b"
+    f"SELECT {_BEGUN} FROM {_ORIGIN} CROSS JOIN LATERAL "  # noqa: S608 - constants of ours
+    "livewell.begin_bulk_act(%s, %s::jsonb, %s, %s, %s, %s, coalesce(%s, p.origin)) b"
+)
+_CONFIRM = (
+    f"SELECT {_BEGUN} FROM {_ORIGIN} CROSS JOIN LATERAL "  # noqa: S608 - constants of ours
+    "livewell.confirm_bulk_act(%s, %s::jsonb, %s, %s, %s, coalesce(%s, p.origin)) b"
 )
 _LIST = "SELECT * FROM livewell.list_bulk_acts(%s, %s, %s)"
 _END = located("livewell.end_bulk_act(%s, NULL, %s)")
@@ -58,20 +68,53 @@ class Matching:
     """
 
     n: int
-    how: Literal["exact", "more", "looked"]
+    how: How
+
+    @property
+    def is_exact(self) -> bool:
+        """True if it is a number that can be confirmed."""
+        return self.how == "exact"
 
     @property
     def words(self) -> str:
-        """10,000+ where there are more."""
-        return number(self.n) + ("" if self.how == "exact" else "+")
+        """What is known of the number."""
+        if self.is_exact:
+            return number(self.n)
+        if self.how == "more":
+            return f"more than {number(self.n)}"
+        return f"at least {number(self.n)}" if self.n else "an unknown number of"
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The act that does it, and whether this request began it."""
+    """The act that does it.
+
+    is_new     this request began it
+    is_twin    somebody else asked for the same, and it is unfinished; neither: this request did, before
+    before_at  what was made, or died, later is not touched by it
+    found      how many matched when it was asked for
+    """
 
     id: int
     is_new: bool
+    is_twin: bool
+    asked_by: str
+    before_at: datetime
+    found: Matching
+
+    @property
+    def words(self) -> str:
+        """What became of the request."""
+        if self.is_new:
+            return f"Act {self.id} has begun."
+        if not self.is_twin:
+            return f"It was asked for already: this is act {self.id}."
+        at = f"{self.before_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return (
+            f"Act {self.id} is doing the same already, and no other was begun. {self.asked_by} asked for it when "
+            f"{self.found.words} matched; it does not touch what was made or died after {at}. "
+            "Ask again when it has ended, if that is meant too."
+        )
 
 
 class BulkActs:
@@ -94,29 +137,33 @@ class BulkActs:
         key: str | None = None,
         before: datetime | None = None,
         expected: int = 0,
+        how: How = "exact",
     ) -> Begun:
         """Ask for it. What was made, or died, after `before` is not touched."""
-        params = (origin(), action.value, _document(matching), key, before, expected, actor())
+        params = (origin(), action.value, _document(matching), key, before, expected, how, actor())
         [row] = await self._database.call(_BEGIN, params)
         self._nudger.nudge(ACTS)
-        return Begun(*row)
+        return _begun(row)
 
     async def confirm(
         self,
         action: BulkAction,
         matching: JobFilter,
         *,
-        expected: int,
+        expected: int | None,
         key: str | None = None,
         before: datetime | None = None,
     ) -> Begun:
-        """Ask for it, if no more match than the caller expects; else nothing is done."""
-        found = await self.count(action, matching, before=before)
-        if found.n > expected:
-            raise InvalidOption(
-                f"{found.words} match by now, and you confirmed {number(expected)}: nothing was done. Count again"
-            )
-        return await self.begin(action, matching, key=key, before=before, expected=found.n)
+        """Ask for it, if no more match than the caller expects; else nothing is done.
+
+        None: all of them, however many. A number is refused where nobody knows how many match.
+        """
+        params = (origin(), action.value, _document(matching), key, before, expected, actor())
+        [row] = await self._database.call(_CONFIRM, params)
+        if row[0] is None:
+            raise InvalidOption(_unconfirmed(Matching(row[5], row[6]), expected or 0))
+        self._nudger.nudge(ACTS)
+        return _begun(row)
 
     async def list(self, *, before: int | None = None, limit: int = 50) -> Sequence[Record]:
         """A page of acts, the newest first."""
@@ -136,6 +183,20 @@ class BulkActs:
             raise ActNotFound(_unknown(act_id))
         ended: Ended = answer
         return ended
+
+
+def _begun(row: tuple[Any, ...]) -> Begun:
+    act_id, is_new, is_twin, asked_by, before_at, expected, how = row
+    return Begun(act_id, is_new, is_twin, asked_by, before_at, Matching(expected, how))
+
+
+def _unconfirmed(found: Matching, expected: int) -> str:
+    if found.is_exact:
+        return f"{found.words} match by now, and you confirmed {number(expected)}: nothing was done. Count again"
+    return (
+        f"{found.words} match, so the number {number(expected)} confirms nothing: nothing was done. "
+        f'Confirm with the words "{ALL}"'
+    )
 
 
 def _document(matching: JobFilter) -> str:

@@ -35,6 +35,7 @@ CAPABILITY = Capability(
         View("/work/jobs", "Which jobs are there?", "livewell.server.dashboard.pages.jobs:panels"),
         View("/work/look", "Which job?", "livewell.server.dashboard.pages.jobs:look"),
         View("/work/jobs/{id}", "What became of this job?", "livewell.server.dashboard.pages.job:panels"),
+        View("/work/batches", "Which batches are there?", "livewell.server.dashboard.pages.batches:panels"),
         View("/work/batches/{id}", "How far is this batch?", "livewell.server.dashboard.pages.batch:panels"),
         View("/dead", "What failed for good?", "livewell.server.dashboard.pages.dead:panels", "Dead letters"),
         View("/dead/{id}", "Why did this fail for good?", "livewell.server.dashboard.pages.dead:one"),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from livewell.finding import Check, Finding, Patient, instant, span
+from livewell.queue.stuck import ready_words
 from livewell.queue.why import Why
 from livewell.telemetry.system_state import part
 
@@ -34,10 +35,11 @@ async def queues(patient: Patient) -> Sequence[Finding]:
         for one in part(patient.state, "queue").get("queues", ())
         if (one["oldest_ready_seconds"] or 0) > _WAIT_SECONDS_MAX
     ]
+    how = part(patient.state, "queue").get("how")
     found = []
     for queue in waiting[:_QUEUES_MAX]:
         rows = await patient.database.call(_WHY, (queue["next_id"],))
-        finding = _queue(queue, Why(queue["next_id"], *rows[0]))
+        finding = _queue(queue, how, Why(queue["next_id"], *rows[0]))
         if finding is not None:
             found.append(finding)
     if overdue := part(patient.state, "queue").get("overdue_delayed", 0):
@@ -45,10 +47,10 @@ async def queues(patient: Patient) -> Sequence[Finding]:
     return found
 
 
-def _queue(queue: dict[str, Any], why: Why) -> Finding | None:
+def _queue(queue: dict[str, Any], how: object, why: Why) -> Finding | None:
     name, waits = queue["name"], span(queue["oldest_ready_seconds"])
     seen = (
-        f"{queue['ready']:,} jobs wait in queue {name}, the first of them for {waits}; "
+        f"{ready_words(queue, how)} jobs wait in queue {name}, the first of them for {waits}; "
         f"{queue['done_per_minute']:g} a minute are done."
     )
     if why.reason == "paused":

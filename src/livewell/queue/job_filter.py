@@ -36,8 +36,8 @@ class JobFilter:
     """Every part that is set must match.
 
     since and until are an age ("2h") or an instant, as written. They are of the time when a job was
-    made; in lists of dead letters and acts on them, of the time when it died. Only those have a
-    reason.
+    made; of dead letters (the state failed, and acts on them) of the time when it died. Only those
+    have a reason.
     """
 
     queue: str | None = None

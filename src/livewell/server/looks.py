@@ -3,7 +3,8 @@
     closed ──first look──▶ open
 
 The dashboard has a few connections of its own and a second for each statement, so people who look
-take nothing from those who are served. Until somebody looks there are no connections.
+take nothing from those who are served. The server holds it to that second, also behind a
+transaction pooler; the call's own deadline would only leave the statement alone. Until somebody looks there are no connections.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Looks:
     """One for each server."""
 
     def __init__(self, address: str, settings: Settings) -> None:
-        self.database = Database(address, settings.model_copy(update=_BOUNDS))
+        self.database = Database(address, settings.model_copy(update=_BOUNDS), bounded=True)
         self.sampler = StateSampler(self.database)
         self.findings = Findings(address, settings)
         self._lock = asyncio.Lock()

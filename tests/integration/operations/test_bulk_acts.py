@@ -44,6 +44,16 @@ async def ended(acts: BulkActs, number: int) -> dict[str, object]:
     raise AssertionError("it never ended")
 
 
+async def postponed(acts: BulkActs, number: int) -> dict[str, object]:
+    """The act, when a page of it was broken off."""
+    for _ in range(1000):
+        record = await acts.show(number)
+        if record["broken_off"]:
+            return record
+        await asyncio.sleep(0.02)
+    raise AssertionError("it was never postponed")
+
+
 async def test_a_worker_begins_at_once_and_does_all_of_it(database: Database) -> None:
     """The loop would look again in an hour: the nudge woke it."""
     nudger = Nudger(database)
@@ -75,3 +85,46 @@ async def test_an_act_that_cannot_be_done_is_given_up_and_says_why(
     assert "refuses" in str(record["error"])
     assert other["state"] == "done"
     loop.cancel()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"statement_timeout_seconds": 0.3}, "statement timeout"),
+        ({"call_timeout_seconds": 0.7}, "our own deadline"),
+    ],
+)
+async def test_an_act_that_cannot_step_never_blocks_the_others(
+    database: Database, livewell_dsn: str, livewell_settings: Settings, bounds: dict[str, float], words: str
+) -> None:
+    """Somebody holds its key and does not commit, so each of its pages ends with a timeout.
+
+    After a deadline of our own the server is still at the page: it is postponed when that is over.
+
+    Seen failing: the timeout rolled back its place in the line, so it was first again for ever, and
+    the act behind it was never begun.
+    """
+    taken = (
+        "INSERT INTO livewell.job (id, queue, kind, payload, state, rank, max_attempts, run_at, created_at, unique_key) "
+        "VALUES (100000, 'mail', 'welcome', '{}', 'ready', 0, 5, now(), now(), 'k')"
+    )
+    with psycopg.connect(livewell_dsn, autocommit=True) as admin:
+        admin.execute("UPDATE livewell.dead_job SET unique_key = 'k' WHERE id = 7")
+    slow = Database(livewell_dsn, livewell_settings.model_copy(update=bounds))
+    await slow.open()
+    nudger = Nudger(database)
+    acts = BulkActs(database, nudger)
+    with psycopg.connect(livewell_dsn) as holder:
+        holder.execute(taken)
+        stuck = await acts.begin(BulkAction.REDRIVE, JobFilter(key="k"))
+        other = await acts.begin(BulkAction.DISCARD, JobFilter(reason="attempts"))
+        loop = asyncio.create_task(BulkActLoop(slow, nudger, poll_seconds=0.05).run())
+        record = await ended(acts, other.id)
+        waits = await postponed(acts, stuck.id)
+        holder.rollback()
+    loop.cancel()
+    await slow.close()
+
+    assert record["state"] == "done"
+    assert (waits["state"], waits["done"]) == ("running", 0)
+    assert words in str(waits["error"])

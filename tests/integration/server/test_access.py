@@ -9,6 +9,8 @@ import httpx2
 import psycopg
 import pytest
 
+from livewell.db import Database
+from livewell.db.acts import act_as
 from livewell.server.auth.api_keys import NewKey, hash_of
 from livewell.server.auth.caller import COOKIE
 from livewell.server.auth.login_links import make_link
@@ -31,9 +33,9 @@ async def get(client: httpx2.AsyncClient, path: str, login: str) -> httpx2.Respo
     return await client.get(path, headers={"Cookie": f"{COOKIE}={login}"})
 
 
-async def browser(web: Web) -> str:
+async def browser(web: Web, link: str | None = None) -> str:
     """Log a browser in; the text of its cookie."""
-    link = await make_link_as_owner(web)
+    link = link or await make_link_as_owner(web)
     answer = await web.client.post("/v1/login", json={"token": link})
     found = re.search(rf"{COOKIE}=(lw_[A-Za-z0-9_-]+)", answer.headers["set-cookie"])
     assert found is not None
@@ -196,6 +198,29 @@ async def test_log_out_everywhere_ends_every_login_and_the_own_last(web: Web) ->
     assert (await web.bearer(key.text).get("/")).status_code == 200
     [(n, subject)] = web.rows("SELECT n, subject FROM livewell.audit WHERE action = 'logins.end_all'")
     assert (n, subject) == (3, "all logins")
+
+
+async def test_a_login_is_named_after_whoever_made_its_link(web: Web) -> None:
+    """So the audit says who a login was, also when the login is deleted.
+
+    Before, it was key:<a random id>.
+    """
+    owner = Database(web.dsn, web.state.settings)
+    await owner.open()
+    act_as("cli:ann@desk", "cli")
+    link = await make_link(owner, web.state.settings)
+    act_as("python", "python")
+    await owner.close()
+    login = await browser(web, link)
+    page = await get(web.client, "/audit", login)
+    assert page.status_code == 200
+    assert "login link of cli:ann@desk" in page.text
+    named = "SELECT action, actor_name, subject_name FROM livewell.list_acts(NULL, 9, NULL, NULL, NULL, NULL, NULL)"
+    name = "login link of cli:ann@desk"
+    assert ("logins.begin", name, name) in web.rows(named)
+    assert ("logins.link", None, name) in web.rows(named)
+    web.rows("DELETE FROM livewell.api_key WHERE kind IN ('login', 'link')")
+    assert ("logins.begin", name, name) in web.rows(named)
 
 
 async def test_a_browser_logs_itself_out(web: Web) -> None:

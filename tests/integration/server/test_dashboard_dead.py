@@ -12,6 +12,7 @@ import pytest
 from livewell.server.dashboard import form
 from livewell.server.dashboard.rendering import editable
 from tests.support.http import Web
+from tests.support.variants import variant
 
 SECRET = "a" * 32
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -126,9 +127,10 @@ async def test_a_letter_shows_all_digits_and_is_edited_exactly(dead: Web) -> Non
     assert "has a new payload" in await said(client, done)
     assert dead.rows("SELECT payload::text, kind FROM livewell.dead_job WHERE id = 101") == [(new, "welcome")]
     assert audit(dead) == [("dead.edit", "job 101", "edited")]
-    [(arguments,)] = dead.rows("SELECT arguments::text FROM livewell.audit")
-    assert "0.10000000000000000001" in arguments
-    assert "0.20000000000000000002" in arguments
+    [(before, after, n)] = dead.rows("SELECT before::text, after::text, n FROM livewell.audit")
+    assert "0.10000000000000000001" in before
+    assert after == new
+    assert n == 1
 
 
 @pytest.mark.parametrize("payload", ["{", "[1]", '{"a": NaN}', '{"a": "\\u0000"}', '{"a": "\\ud800"}', ""])
@@ -166,7 +168,27 @@ async def test_one_letter_is_redriven_and_one_discarded(dead: Web) -> None:
     assert "Dead letter 101 is redriven" in await said(client, done)
     assert (await client.get("/dead/101")).headers["location"] == "/work/jobs/101"
     assert "Dead letter 102 is discarded." in await said(client, await client.post("/dead/102/discard", **sent()))
-    assert [line[:2] for line in audit(dead)] == [("dead.redrive", "job 101"), ("dead.discard", "job 102")]
+    assert dead.rows("SELECT action, subject, before, after, n FROM livewell.audit ORDER BY id") == [
+        ("dead.redrive", "job 101", {"job 101": "mail welcome, lost"}, {"job 101": "ready"}, 1),
+        ("dead.discard", "job 102", {"job 102": "mail welcome, attempts"}, None, 1),
+    ]
+
+
+async def test_the_audit_names_the_first_of_many_letters(dead: Web) -> None:
+    """What stayed is not said to be ready."""
+    client = operator(dead)
+    dead.rows("UPDATE livewell.dead_job SET unique_key = 'k' WHERE id = 101")
+    dead.rows(
+        "INSERT INTO livewell.job (id, queue, kind, payload, state, rank, max_attempts, run_at, created_at, unique_key) "
+        "VALUES (64, 'mail', 'welcome', '{}', 'ready', 0, 5, now(), now(), 'k')"
+    )
+    last = "SELECT before, after, n FROM livewell.audit ORDER BY id DESC LIMIT 1"
+    await client.post("/v1/dead/redrive", json={"ids": [101]})
+    assert dead.rows(last) == [({"job 101": "mail welcome, lost"}, {"job 101": "mail welcome, lost"}, 0)]
+    await client.post("/v1/dead/redrive", json={"ids": [101, 102]})
+    assert [(len(before), after, n) for before, after, n in dead.rows(last)] == [(2, None, 1)]
+    await client.post("/v1/dead/redrive", json={"queue": "other"})
+    assert dead.rows(last) == [(None, None, 2)]
 
 
 async def test_all_that_match_are_redriven_after_the_number_was_typed(dead: Web) -> None:
@@ -201,6 +223,43 @@ async def test_more_than_was_confirmed_is_not_touched(dead: Web) -> None:
     assert answer.status_code == 400
     assert "3 match by now" in answer.text
     assert audit(dead) == []
+
+
+async def test_the_second_who_asks_is_told_what_the_first_act_leaves_out(dead: Web) -> None:
+    """Its count and its instant; no other act is begun."""
+    client = operator(dead)
+    _, first = await question(client, action="discard", queue="mail")
+    _, second = await question(client, action="discard", queue="mail")
+    begun = await client.post("/acts", **sent(**first, typed="3"))
+    words = await said(client, await client.post("/acts", **sent(**second, typed="3")))
+    assert "is doing the same already, and no other was begun" in words
+    assert "when 3 matched; it does not touch what was made or died after 20" in words
+    assert dead.rows("SELECT '/acts/' || id FROM livewell.bulk_act") == [(begun.headers["location"],)]
+
+
+async def test_a_number_that_nobody_knows_is_confirmed_in_words(dead: Web, livewell_dsn: str) -> None:
+    """Never with 0, which is how many of those that were looked at match.
+
+    Seen failing: the form asked for a 0, and discarded what it had not counted.
+    """
+    client = operator(dead)
+    few = ("c_look_most CONSTANT integer := 200000", "c_look_most CONSTANT integer := 2")
+    with variant(livewell_dsn, "count_matching", few, ("v_before, 10000,", "v_before, 2,")):
+        page, fields = await question(client, action="discard", reason="attempts", until="210min")
+        assert fields["count"] == "all of them"
+        assert "nobody looked behind those" in page
+        for typed in ("0", "", "all"):
+            answer = await said(client, await client.post("/acts", **sent(**fields, typed=typed)))
+            assert "and the words are" in answer
+        forged = await client.post("/acts", **sent(**{**fields, "count": "0"}, typed="0"))
+        assert forged.status_code == 400
+        assert "confirms nothing: nothing was done" in forged.text
+        assert dead.rows("SELECT count(*) FROM livewell.bulk_act") == [(0,)]
+        begun = await client.post("/acts", **sent(**fields, typed=" All of them"))
+    here = begun.headers["location"]
+    assert "nobody knows how many match" in (await client.get(here)).text
+    worked(dead)
+    assert dead.rows("SELECT how, done FROM livewell.bulk_act") == [("looked", 2)]
 
 
 async def test_an_act_is_cancelled(dead: Web) -> None:
@@ -253,10 +312,13 @@ async def test_dead_letters_by_http(dead: Web) -> None:
     begun = await client.post("/v1/acts", json={**which, "expected": 2, "key": "k"})
     assert begun.status_code == 202
     number = begun.json()["id"]
-    assert (await client.post("/v1/acts", json={**which, "expected": 2, "key": "k"})).json() == {
-        "id": number,
-        "new": False,
-    }
+    again = (await client.post("/v1/acts", json={**which, "expected": 2, "key": "k"})).json()
+    assert (again["id"], again["new"], again["twin"]) == (number, False, False)
+    twin = (await client.post("/v1/acts", json={**which, "expected": "all of them"})).json()
+    assert (twin["id"], twin["new"], twin["twin"], twin["expected"], twin["how"]) == (number, False, True, 2, "exact")
+    other = await client.post("/v1/acts", json={"action": "discard", "filter": {}, "expected": 9, "key": "k"})
+    assert other.status_code == 400
+    assert "which is another" in other.text
     worked(dead)
     shown = (await client.get(f"/v1/acts/{number}")).json()
     assert (shown["state"], shown["done"], shown["skipped"]) == ("done", 2, 0)

@@ -102,7 +102,8 @@ async def test_the_day_of_a_type_is_drawn_from_its_counts(market: Web) -> None:
     assert '"done": [0, 0, 0' in points
     assert "12]" in points
     assert "3020]" in points
-    assert "99" not in re.sub(r'"at": \[[^]]*\]', "", points)
+    drawn = re.sub(r'"at": \[[^]]*\]|<time.*?</time>', "", points)
+    assert "99" not in drawn
 
 
 async def test_a_parked_type_says_why_and_is_resumed(market: Web) -> None:
@@ -148,6 +149,7 @@ async def test_a_refresh_is_asked_for_and_written_down_in_one_transaction(market
     assert "quote AAPL: a refresh is queued." in page
     [(action, subject, _, answer)] = market.rows(AUDIT)
     assert (action, subject, answer) == ("types.refresh", "quote AAPL", "queued")
+    assert market.rows("SELECT n FROM livewell.audit") == [(1,)]
     assert market.rows("SELECT unique_key FROM livewell.job") == [("quote:AAPL",)]
 
 

@@ -75,6 +75,44 @@ async def test_queues_with_trouble_come_first_and_say_why_jobs_wait(mail: Web) -
     assert "paused, and jobs wait" in page
 
 
+async def test_what_a_sample_has_not_seen_is_trouble_all_the_same(mail: Web) -> None:
+    """Estimates say that they are, and of when.
+
+    Seen failing: the queue was idle, with 0 ready.
+    """
+    mail.rows(
+        "INSERT INTO livewell.state_sample (name, at, value) VALUES ('queue', now(), "
+        '\'{"how": "estimated", "jobs": [["idle", "delayed", 70]], "dead": []}\') '
+        "ON CONFLICT (name) DO UPDATE SET at = excluded.at, value = excluded.value"
+    )
+    mail.state.looks.sampler._tried_at = float("-inf")
+    page = await _page(mail, "/work")
+    assert "no worker works their queue: 1 or more ." in page
+    assert "their time has not come: about 70 ." in page
+    assert "mail no worker works it 1 or more" in page
+    assert "Ready, delayed, held and dead are estimated from a sample of 20" in page
+    first = await _page(mail, "/")
+    assert "queue mail: 1 or more wait, nobody works it" in first
+    assert "Ready, delayed, held and failed are estimated from a sample of 20" in first
+    assert "1 or more" in await _page(mail, "/work?name=mail")
+
+
+async def test_the_first_page_says_since_when_no_worker_keeps_points(mail: Web) -> None:
+    """And a minute without a point is a gap."""
+    mail.rows("DELETE FROM livewell.state_minute")
+    assert "none was kept yet" in await _page(mail, "/")
+    points = (
+        "INSERT INTO livewell.state_minute (minute, figures) SELECT date_trunc('minute', now()) - n * interval '1 minute', "
+        "'{\"waiting\": 3}' FROM unnest(ARRAY[20, 12, 11]) n"
+    )
+    mail.rows(points)
+    assert "no worker has kept a point since 20" in await _page(mail, "/")
+    shown = (await mail.as_key("operate", "view").get("/")).text
+    assert '"jobs": [null, ' in html.unescape(shown)
+    mail.rows(points.replace("20, 12, 11", "1, 0"))
+    assert "no worker has kept a point" not in await _page(mail, "/")
+
+
 async def test_of_very_many_queues_a_page_is_shown_and_any_can_be_found(mail: Web) -> None:
     """The state has 1,000 of them; the page says so, and looks others up by name."""
     mail.rows("INSERT INTO livewell.queue (name, created_at) SELECT 'q' || n, now() FROM generate_series(1, 100000) n")
@@ -164,6 +202,9 @@ async def test_acts_on_a_job_are_said_and_written_down(mail: Web) -> None:
         "queues.resume",
     ]
     assert all(actor.startswith("key:") for actor, _ in rows)
+    changed = "SELECT before ->> 'state', after ->> 'state', n FROM livewell.audit WHERE action = %s"
+    assert mail.rows(changed, "jobs.retry") == [("delayed", "ready", 1)]
+    assert mail.rows(changed, "jobs.cancel") == [("ready", "cancelled", 1)]
 
 
 async def test_a_stale_form_does_nothing_and_says_so(mail: Web) -> None:
@@ -187,6 +228,35 @@ async def test_a_batch_shows_its_counts_and_what_follows(mail: Web) -> None:
     mail.rows("INSERT INTO livewell.batch (id, created_at) VALUES (8, now())")
     assert "It is open" in await _page(mail, "/work/batches/8")
     assert (await mail.as_key("operate", "view").get("/work/batches/9")).status_code == 404
+
+
+async def test_batches_are_listed(mail: Web) -> None:
+    """The newest first, with a way to each and to what failed in it."""
+    mail.rows("INSERT INTO livewell.batch (id, created_at) VALUES (8, now())")
+    page = await _page(mail, "/work/batches")
+    assert page.index("8 open") < page.index("7 not all succeeded, and what follows waits")
+    shown = (await mail.as_key("operate", "view").get("/work/batches")).text
+    assert "/work/jobs?batch=7&amp;state=failed" in shown
+    assert "/work/batches" in (await mail.as_key("operate", "view").get("/work")).text
+    mail.rows("DELETE FROM livewell.batch")
+    assert "No batch was made yet" in await _page(mail, "/work/batches")
+
+
+async def test_failed_jobs_that_match_are_retried_together(mail: Web) -> None:
+    """Those that the list shows: by when they died, and without a state, as acts on dead letters are."""
+    mail.rows("UPDATE livewell.dead_job SET created_at = now() - interval '3 hours'")
+    assert await _ids(mail, "state=failed&since=1h&queue=mail") == ["192"]
+    operator = mail.as_key("operate", "view")
+    page = (await operator.get("/work/jobs?state=failed&since=1h&queue=mail")).text
+    assert "Retry all that match" in page
+    assert "Discard all that match" in page
+    assert "Died since" in page
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
+    assert "state" not in fields
+    asked = await operator.get("/acts/new", params={**fields, "action": "redrive"})
+    question = (await operator.get(asked.headers["location"])).text
+    assert "Redrive <strong>1</strong> dead letters?" in question
+    assert "all that match" not in (await operator.get("/work/jobs?state=succeeded")).text
 
 
 async def test_what_strangers_wrote_is_shown_as_text(mail: Web) -> None:

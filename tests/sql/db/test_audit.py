@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,8 +67,59 @@ def test_an_origin_without_an_address_gets_that_of_the_connection(database: Conn
 @pytest.mark.parametrize("part", ["arguments", "before", "after"])
 @pytest.mark.parametrize("text", ['{"password": "hunter2"}', '{"x": "' + "long " * 500 + '"}'])
 def test_what_looks_like_a_secret_or_is_too_long_is_hidden(database: Connection, part: str, text: str) -> None:
-    """In each of the documents."""
-    assert {"hidden": True} in write(database, **{part: text})
+    """In each of the documents; its size and a hash stay."""
+    found = dict(zip(("arguments", "before", "after"), write(database, **{part: text})[4:7], strict=True))[part]
+    assert {name: found[name] for name in ("hidden", "bytes")} == {"hidden": True, "bytes": len(text)}
+    assert len(found["sha256"]) == 64
+    assert "hunter2" not in str(found)
+
+
+def test_a_hash_says_whether_two_hidden_documents_differ(database: Connection) -> None:
+    """Also behind the first 4,000 characters; but no password can be guessed from one.
+
+    Seen failing: all were {"hidden": true}.
+    """
+
+    def hash_of(document: dict[str, str]) -> str:
+        return str(write(database, after=json.dumps(document))[6]["sha256"])
+
+    long = "long " * 2000
+    assert hash_of({"x": f"{long}a"}) != hash_of({"x": f"{long}b"})
+    assert hash_of({"x": f"{long}a"}) == hash_of({"x": f"{long}a"})
+    assert hash_of({"password": "hunter2"}) == hash_of({"password": "hunter3"})
+    assert hash_of({"password": "hunter2", "n": "1"}) != hash_of({"password": "hunter2", "n": "2"})
+
+
+NAMED = "SELECT actor_name, subject_name FROM livewell.list_acts(NULL, 1, NULL, NULL, NULL, NULL, NULL)"
+
+
+def test_keys_are_named(database: Connection) -> None:
+    """Those who act and those that are acted on, for whom who may read keys; others have the line of their making.
+
+    Before, a line said key:<id>, and no name.
+    """
+    database.execute(
+        "INSERT INTO livewell.api_key (id, user_id, kind, name, scopes, secret_hash, created_at) "
+        "VALUES ('robot123', 'key:robot123', 'key', 'the robot', '{operate}', sha256('x'), now())"
+    )
+    write(database, actor="key:robot123")
+    assert database.execute(NAMED).fetchone() == ("the robot", None)
+    write(database, actor="cli:ann", action="keys.revoke", subject="robot123")
+    assert database.execute(NAMED).fetchone() == (None, "the robot")
+    write(database, actor="cli:ann", action="queues.pause", subject="robot123")
+    assert database.execute(NAMED).fetchone() == (None, None)
+    write(database, actor="key:login123", action="logins.begin", subject="login123", arguments='{"name": "of ann"}')
+    write(database, actor="key:login123")
+    for role, expected in (
+        ("livewell_operate", "of ann"),
+        ("livewell_readonly", "of ann"),
+        ("livewell_worker", "of ann"),
+    ):
+        database.execute(f"SET ROLE {role}".encode())
+        assert database.execute(NAMED).fetchone() == (expected, None)
+        database.execute("RESET ROLE")
+    database.execute("SET ROLE livewell_operate")
+    assert database.execute(NAMED.replace("NULL, 1, NULL", "NULL, 1, 'key:robot123'")).fetchone() == ("the robot", None)
 
 
 def test_texts_and_numbers_are_bounded(database: Connection) -> None:

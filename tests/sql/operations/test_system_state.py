@@ -263,6 +263,55 @@ def test_what_stands_still_is_said_in_few_words(refresh: RefreshSession) -> None
     assert "queue work: the first of 1 waits for 12 min" in stuck(state(refresh))
 
 
+NOT_SEEN = """
+INSERT INTO livewell.state_sample (name, at, value)
+VALUES ('queue', livewell.now(), '{"how": "estimated", "jobs": [["other", "ready", 1000000]], "dead": []}')
+ON CONFLICT (name) DO UPDATE SET at = excluded.at, value = excluded.value
+"""
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_few_jobs_that_a_sample_has_not_seen_are_seen_to_wait(refresh: RefreshSession, lost: int) -> None:
+    """Beside a million others; also those that are suspect. How many they are is an estimate, and said to be one.
+
+    Seen failing: nothing was stuck.
+    """
+    refresh.rows("SELECT livewell.record_pulse('schedule.loop', 'test', '1 hour', 1, 0)")
+    refresh.enqueue(3)
+    refresh.rows("UPDATE livewell.job SET lost = %s", lost)
+    refresh.rows(NOT_SEEN)
+    document = state(refresh)
+    assert stuck(document) == ["queue work: 1 or more wait, nobody works it"]
+    assert (queue_of(document)["has_ready"], queue_of(document)["ready"]) == (True, 0)
+    assert (document["queue"]["how"], document["queue"]["sampled"][0]) == ("estimated", "ready")
+    assert document["queue"]["sample_age_seconds"] >= 0
+    refresh.rows("DELETE FROM livewell.job")
+    assert stuck(state(refresh)) == []
+    assert queue_of(state(refresh))["has_ready"] is False
+
+
+def test_a_minute_without_a_point_is_a_gap(refresh: RefreshSession) -> None:
+    """And the last point is known, however long ago.
+
+    Before, the minutes of an outage were left out.
+    """
+    minutes = "SELECT figures ->> 'n', newest FROM livewell.list_minutes(%s)"
+    refresh.rows("DELETE FROM livewell.state_minute")
+    assert refresh.rows(minutes, 5)[0] == (None, None)
+    refresh.rows(
+        "INSERT INTO livewell.state_minute (minute, figures) "
+        "SELECT date_trunc('minute', livewell.now()) - n * interval '1 minute', jsonb_build_object('n', n) "
+        "FROM unnest(ARRAY[4, 2, 90]) n"
+    )
+    newest = refresh.value("SELECT date_trunc('minute', livewell.now()) - interval '2 minutes'")
+    assert refresh.rows(minutes, 5) == [(n, newest) for n in ("4", None, "2", None)]
+    refresh.rows(
+        "INSERT INTO livewell.state_minute (minute, figures) SELECT date_trunc('minute', livewell.now()), '{\"n\": 0}'"
+    )
+    assert [row[0] for row in refresh.rows(minutes, 5)] == ["4", None, "2", None, "0"]
+    assert len(refresh.rows(minutes, 60)) == 60
+
+
 def test_schedules_say_whether_they_are_late_and_how_they_ended(refresh: RefreshSession) -> None:
     """Also on the screen, under what is stuck."""
     refresh.rows(

@@ -146,3 +146,37 @@ def test_without_a_follow_up_it_simply_ends(queue: QueueSession) -> None:
 def test_no_batch_may_be_said_as_null(queue: QueueSession) -> None:
     """As jsonb_build_object says it."""
     assert queue.state(queue.enqueue(1, batch_id=None)[0]) == "ready"
+
+
+def test_batches_are_listed_the_newest_first(queue: QueueSession) -> None:
+    """By pages; each says what show_batch says of it, and an open one counts a bounded number of jobs."""
+    ids = []
+    for state in ("open", "running", "failed", "ended"):
+        batch_id, _ = batch(queue, "succeeded" if state == "failed" else None)
+        ids.append(batch_id)
+        if state != "ended":
+            queue.enqueue(2, batch_id=batch_id)
+        if state == "failed":
+            worker = queue.register()
+            for claim in queue.claim(worker, 10):
+                queue.settle(claim, "refused", error="no")
+        if state != "open":
+            seal(queue, batch_id)
+    found = queue.rows("SELECT id, state, remaining, succeeded, failed, cancelled FROM livewell.list_batches(NULL, 10)")
+    assert [row[0] for row in found] == sorted(ids, reverse=True)
+    assert [row[1:] for row in found] == [
+        (state, remaining, *rest) for state, _, remaining, *rest in (counts(queue, row[0]) for row in found)
+    ]
+    assert {row[1] for row in found} >= {"failed", "ended"}
+    first = queue.column("SELECT id FROM livewell.list_batches(NULL, 2)")
+    assert first + queue.column("SELECT id FROM livewell.list_batches(%s, 10)", first[-1]) == [row[0] for row in found]
+
+
+def test_the_list_counts_a_thousand_jobs_of_an_open_batch(queue: QueueSession) -> None:
+    """And says that there are more."""
+    batch_id, _ = batch(queue, None)
+    listed = "SELECT remaining, remaining_is_more FROM livewell.list_batches(NULL, 10)"
+    queue.enqueue(1000, batch_id=batch_id)
+    assert queue.rows(listed) == [(1000, False)]
+    queue.enqueue(1, batch_id=batch_id)
+    assert queue.rows(listed) == [(1000, True)]

@@ -35,6 +35,23 @@ def ids(queue: QueueSession, /, **wanted: Any) -> list[int]:
     return find(queue, **wanted)[0]
 
 
+def test_times_of_dead_letters_are_when_they_died(queue: QueueSession) -> None:
+    """As acts on all that match take them: what the list shows is what is redriven.
+
+    Seen failing: it was the time when the job was made.
+    """
+    queue.enqueue(2)
+    old, new = queue.claim(queue.register(), 2)
+    for claim in (old, new):
+        queue.settle(claim, "refused", error="no")
+    queue.rows("UPDATE livewell.dead_job SET created_at = died_at - interval '3 hours'")
+    queue.rows("UPDATE livewell.dead_job SET died_at = died_at - interval '2 hours' WHERE id = %s", old.id)
+
+    assert ids(queue, state="failed", since_seconds=3600) == [new.id]
+    assert ids(queue, state="failed", until_seconds=3600) == [old.id]
+    assert queue.value('SELECT n FROM livewell.count_jobs(\'{"state": "failed", "since_seconds": 3600}\', 10, 10)') == 1
+
+
 def test_every_part_of_the_filter(queue: QueueSession) -> None:
     """Queue, task, state, group, key and batch, alone and together."""
     queue.declare("other")

@@ -29,3 +29,9 @@ BEGIN
     END IF;
 END
 $drop$;
+
+-- list_urgent_alerts: what is wrong now, the worst first. Alerts are few, and a level or state that
+-- changes is seldom.
+-- squawk-ignore require-concurrent-index-creation
+CREATE INDEX alert_urgent_idx ON livewell.alert ((state <> 'fired'), level, id)
+    WHERE state <> 'armed';

@@ -25,6 +25,7 @@ function list_attempts              -        -        X        X        X
 function list_channels              -        -        X        X        X
 function list_firings               -        -        X        X        X
 function list_silences              -        -        X        X        X
+function list_urgent_alerts         -        -        X        -        X
 function observe_alerts             -        -        -        X        -
 function prune_alerts               -        -        -        X        -
 function settle_attempt             -        -        -        X        -

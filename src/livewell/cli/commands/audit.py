@@ -56,8 +56,14 @@ def list_audit(*, before: int | None, limit: int, as_json: bool, **filters: str 
 
 
 def _cells(row: dict[str, Any], now: datetime) -> list[str]:
-    who = [str(row["id"]), age(row["at"], now), row["actor"], row["origin"] or ""]
-    return [*who, row["action"], row["subject"], _change(row), row["answer"]]
+    who = [str(row["id"]), age(row["at"], now), _named(row, "actor"), row["origin"] or ""]
+    return [*who, row["action"], _named(row, "subject"), _change(row), row["answer"]]
+
+
+def _named(row: dict[str, Any], part: str) -> str:
+    """A key's id with its name."""
+    name = row[f"{part}_name"]
+    return f"{row[part]} ({name})" if name else str(row[part])
 
 
 def _change(row: dict[str, Any]) -> str:

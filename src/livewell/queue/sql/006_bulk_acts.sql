@@ -5,15 +5,19 @@ CREATE TABLE livewell.bulk_act (
     id          bigint      GENERATED ALWAYS AS IDENTITY,
     asked_at    timestamptz NOT NULL,
     before_at   timestamptz NOT NULL,               -- what was made or died later is not touched
-    stepped_at  timestamptz NOT NULL,               -- when a worker last did a page of it
+    stepped_at  timestamptz NOT NULL,               -- when a worker last tried a page of it
+    rest_until  timestamptz,                        -- after a page that was broken off: not before
     ended_at    timestamptz,
-    up_to_id    bigint      NOT NULL,               -- the highest id when it was asked for
+    from_id     bigint      NOT NULL,               -- the lowest id when it was asked for
+    up_to_id    bigint      NOT NULL,               -- the highest
     cursor_id   bigint      NOT NULL DEFAULT 0,     -- everything up to here was looked at
-    expected    bigint      NOT NULL,               -- as counted beforehand, 10,001 at most
+    expected    bigint      NOT NULL,               -- as counted beforehand, 10,000 at most
     done        bigint      NOT NULL DEFAULT 0,
     skipped     bigint      NOT NULL DEFAULT 0,     -- gone or changed meanwhile, key taken, locked
     busy_ids    bigint[]    NOT NULL DEFAULT '{}',  -- locked by others: tried once more at the end
     failures    integer     NOT NULL DEFAULT 0,     -- pages in a row that could not be done
+    broken_off  integer     NOT NULL DEFAULT 0,     -- pages in a row that the server or a deadline ended
+    how         text COLLATE "C" NOT NULL DEFAULT 'exact',  -- what expected is: see count_matching
     action      text COLLATE "C" NOT NULL,
     state       text COLLATE "C" NOT NULL DEFAULT 'running',
     request_key text COLLATE "C",                   -- the caller's: repeated, the same act
@@ -22,6 +26,7 @@ CREATE TABLE livewell.bulk_act (
     error       text,
     CONSTRAINT bulk_act_pkey PRIMARY KEY (id),
     CONSTRAINT bulk_act_action_check CHECK (action IN ('cancel', 'hasten', 'redrive', 'discard')),
+    CONSTRAINT bulk_act_how_check CHECK (how IN ('exact', 'more', 'looked')),
     CONSTRAINT bulk_act_state_check CHECK (state IN ('running', 'done', 'cancelled', 'failed')),
     CONSTRAINT bulk_act_ended_check CHECK ((state = 'running') = (ended_at IS NULL)),
     CONSTRAINT bulk_act_bounds_check CHECK (

@@ -27,6 +27,7 @@ sequence worker_id_seq              -        -        -        rU       -
 -- functions: batch
 function create_batch               -        -        -        X        -
 function end_batches                -        -        X        X        -
+function list_batches               -        -        X        -        X
 function seal_batch                 -        -        -        X        -
 function show_batch                 -        -        X        X        X
 function show_follow_up             -        -        X        -        X
@@ -36,11 +37,14 @@ function act_on_page                -        -        -        X        -
 function begin_bulk_act             -        -        X        -        -
 function cancel_jobs                -        -        -        X        -
 function check_filter               -        -        X        -        X
+function confirm_bulk_act           -        -        X        -        -
 function count_matching             -        -        X        -        X
 function end_bulk_act               -        -        X        X        -
 function list_bulk_acts             -        -        X        -        X
 function match_dead                 -        -        X        X        X
 function match_jobs                 -        -        X        X        X
+function next_bulk_act              -        -        -        X        -
+function postpone_bulk_act          -        -        -        X        -
 function prune_bulk_acts            -        -        -        X        -
 function step_bulk_act              -        -        -        X        -
 

@@ -9,7 +9,7 @@ and only for a while.
 from __future__ import annotations
 
 from livewell.db import Database
-from livewell.db.acts import audited, line, located, origin
+from livewell.db.acts import actor, audited, line, located, origin
 from livewell.server.auth.api_keys import NewKey, hash_of, split
 from livewell.server.auth.web_tokens import SCOPES
 from livewell.settings import Settings
@@ -17,13 +17,15 @@ from livewell.settings import Settings
 _CREATE = audited("livewell.create_key(%s, %s, %s, %s, %s, %s, %s, %s)")
 _REDEEM = located("livewell.redeem_link(%s, %s, %s, %s, %s)")
 _END = located("livewell.end_login(%s)")
+_NAME_CHARS_MAX = 100
 
 
 async def make_link(database: Database, settings: Settings) -> str:
     """A token for one login with every scope; the caller must be the owner."""
     link = NewKey.make()
-    row = (link.id, link.hash, "link", "login link", list(SCOPES), None, False, settings.link_seconds)
-    await database.call(_CREATE, (*row, *line("logins.link", link.id, after={"scopes": list(SCOPES)})))
+    name = f"login link of {actor()}"[:_NAME_CHARS_MAX]  # and of the login: in the audit it says whose link it was
+    row = (link.id, link.hash, "link", name, list(SCOPES), None, False, settings.link_seconds)
+    await database.call(_CREATE, (*row, *line("logins.link", link.id, after={"scopes": list(SCOPES)}, name=name)))
     return link.text
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from livewell.queue.bulk_acts import BulkAction, BulkActs, Ended
+from livewell.queue.bulk_acts import ALL, BulkAction, BulkActs, Ended, How
 from livewell.queue.job_filter import JobFilter
 from livewell.server.answers.json_answer import After, JobId, JsonAnswer, Limit, page
 from livewell.server.depends import Operator, TheState
@@ -56,11 +56,12 @@ class Count(BaseModel):
 class Ask(Count):
     """`expected` is the number that was counted: if more match by now, nothing is done.
 
-    `key` is yours: repeated, it answers the act that it began. `before`: when you counted; what was
-    made or died later is not touched.
+    Where `how` was not exact nobody knows the number: then it is the words "all of them", and a
+    number is refused. `key` is yours: repeated, it answers the act that it began; for another action
+    or filter it is refused. `before`: when you counted; what was made or died later is not touched.
     """
 
-    expected: Annotated[int, Field(ge=0, le=10_000)]
+    expected: Annotated[int, Field(ge=0, le=10_000)] | Literal["all of them"]
     key: Text | None = None
     before: AwareDatetime | None = None
 
@@ -69,18 +70,29 @@ class Counted(BaseModel):
     """exact; more than n; or looked: n of those that were looked at, which were not all."""
 
     n: int
-    how: Literal["exact", "more", "looked"]
+    how: How
 
 
 class AskedFor(BaseModel):
-    """The act that does it. new: false if it was asked for already."""
+    """The act that does it.
+
+    new: false if it was asked for already. twin: it is another request's, unfinished: it does not
+    touch what was made or died after `before`; `expected` and `how` are what was counted for it.
+    """
 
     id: int
     new: bool
+    twin: bool
+    before: datetime
+    expected: int
+    how: How
 
 
 class ActDocument(BaseModel):
-    """An act on many, with its progress."""
+    """An act on many, with its progress.
+
+    share: of what was counted where `how` is exact, else of the ids that were to be looked at.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -88,8 +100,10 @@ class ActDocument(BaseModel):
     action: BulkAction
     state: Literal["running", "done", "cancelled", "failed"]
     expected: int
+    how: How
     done: int
     skipped: int
+    share: float
     asked_by: str
     asked_at: datetime
 
@@ -110,10 +124,19 @@ async def count(state: TheState, caller: Operator, body: Count) -> Any:  # noqa:
 @router.post("/acts", response_model=AskedFor, status_code=202)
 async def ask(state: TheState, caller: Operator, body: Ask) -> Any:  # noqa: ARG001 - the scope is the point
     """Ask for an act on all that match; workers do it."""
+    expected = None if body.expected == ALL else int(body.expected)
     begun = await _acts(state).confirm(
-        body.action, body.filter.filter(), expected=body.expected, key=body.key, before=body.before
+        body.action, body.filter.filter(), expected=expected, key=body.key, before=body.before
     )
-    return JsonAnswer({"id": begun.id, "new": begun.is_new}, status_code=202)
+    answer = {
+        "id": begun.id,
+        "new": begun.is_new,
+        "twin": begun.is_twin,
+        "before": begun.before_at,
+        "expected": begun.found.n,
+        "how": begun.found.how,
+    }
+    return JsonAnswer(answer, status_code=202)
 
 
 @router.get("/acts", response_model=Page)

@@ -1,6 +1,6 @@
 -- Alerts by number, each with what became of telling people of its latest firing.
 --
--- Called by: CLI `alerts list`, GET /v1/alerts, the dashboard.
+-- Called by: list_urgent_alerts; CLI `alerts list`, GET /v1/alerts, the page of one alert.
 -- p_state: armed, fired, cooling; NULL: all but the armed ones, which is what is wrong now. 'all':
 --          every one.
 CREATE OR REPLACE FUNCTION livewell.list_alerts(p_state text, p_after bigint, p_limit integer)

@@ -1,7 +1,6 @@
 -- Write down what an operator did, without what was there before and after.
 --
--- Called by: begin_bulk_act, end_bulk_act, mend_dead, refresh_key, step_bulk_act; processes before
---            0.8.0 (audit_act has followed).
+-- Called by: processes before 0.8.0 (audit_act has followed).
 -- Why SECURITY DEFINER: as audit_act, which bounds and redacts; the caller of this one may be older
 -- than the right to call that one.
 CREATE OR REPLACE FUNCTION livewell.record_act(

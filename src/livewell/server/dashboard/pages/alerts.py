@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from livewell.alerts.admin import AlertAdmin
+from livewell.alerts.admin import AlertAdmin, Record
 from livewell.duration import seconds
 from livewell.operations.manual import find_page
-from livewell.server.answers.json_answer import cursor
+from livewell.server.answers.json_answer import cursor, place
+from livewell.server.answers.problems import Problem
 from livewell.server.dashboard.manual import blocks
 from livewell.server.dashboard.visit import PAGE_ROWS, Done, Loaded, Panel, Visit, loaded
 from livewell.words import span
@@ -20,10 +21,8 @@ async def panels(visit: Visit) -> list[Panel]:
     admin = AlertAdmin(visit.database)
 
     async def firing() -> Loaded:
-        after = visit.number_asked("firing")
-        found = await admin.alerts(after=after, limit=PAGE_ROWS)
-        following = cursor(found[-1]["id"]) if len(found) == PAGE_ROWS else None
-        found.sort(key=lambda one: (one["state"] != "fired", one["level"], one["id"]))
+        found = await admin.urgent(after=_place(visit.query.get("firing")), limit=PAGE_ROWS)
+        following = _cursor(found[-1]) if len(found) == PAGE_ROWS else None
         return loaded(alerts=found, tones=TONES, next=following, is_empty=not found)
 
     async def silences() -> Loaded:
@@ -120,6 +119,24 @@ async def enable(visit: Visit) -> Done:
     """Let a channel send again."""
     await _acting(visit).enable(visit.parts["name"])
     return Done(f"{visit.parts['name']} is enabled: what waits for it is sent.", "/alerts")
+
+
+def _cursor(last: Record) -> str:
+    """Where the list goes on: behind an alert, by state, level and number."""
+    return cursor(f"{'cooling' if last['state'] != 'fired' else 'fired'} {last['level']} {last['id']}")
+
+
+def _place(after: str | None) -> Record | None:
+    """What _cursor meant."""
+    try:
+        text = place(after)
+        state, level, number = text.split(" ") if text else ("", "", "")
+        is_ours = state in ("fired", "cooling") and number.isascii() and number.isdigit() and int(number) < 2**63
+        if text and not is_ours:
+            raise ValueError(text)
+    except ValueError:
+        raise Problem(400, "This is not a cursor of ours.", word="invalid", field="query.firing") from None
+    return {"is_cooling": state == "cooling", "level": level, "id": int(number)} if text else None
 
 
 def _back(visit: Visit) -> str:

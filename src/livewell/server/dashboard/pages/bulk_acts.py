@@ -1,6 +1,9 @@
 """What is being done to many? Acts on all that match: the question before, the progress, the list.
 
 a list with a filter ──▶ /acts/new: counted, the number is typed ──POST /acts──▶ /acts/{id}: progress
+
+Where nobody knows the number (there are more than are counted, or they are not all in the look) the
+words "all of them" are typed instead: a number would confirm what was not counted.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ import secrets
 from datetime import datetime
 
 from livewell.errors import InvalidOption
-from livewell.queue.bulk_acts import BulkAction, BulkActs
+from livewell.queue.bulk_acts import ALL, BulkAction, BulkActs, Matching
 from livewell.queue.job_filter import NAMES, JobFilter
 from livewell.server.answers.json_answer import cursor
 from livewell.server.answers.problems import Problem
@@ -74,13 +77,14 @@ async def new(visit: Visit) -> list[Panel] | Elsewhere:
         found = await BulkActs(visit.database, visit.state.nudger).count(action, chosen, before=at)
         return loaded(
             found=found,
+            confirmed=_confirmed(found),
             verb=verb,
             things=things,
             meaning=meaning,
             is_dangerous=action in (BulkAction.DISCARD, BulkAction.CANCEL),
             chosen=chosen.to_query(),
             fields=fields,
-            is_empty=found.n == 0 and found.how == "exact",
+            is_empty=found.n == 0 and found.is_exact,
         )
 
     return [Panel("question", f"{verb} {things}", "act_new.html", load, f"No {things} match: there is nothing to do.")]
@@ -94,26 +98,28 @@ async def one(visit: Visit) -> list[Panel]:
     verb, things, _ = WORDS[BulkAction(record["action"])]
 
     async def load() -> Loaded:
-        return loaded(act=record, verb=verb, things=things)
+        expected = Matching(record["expected"], record["how"])
+        return loaded(act=record, expected=expected, verb=verb, things=things)
 
     return [Panel("act", f"{verb} {things}", "act.html", load)]
 
 
 async def begin(visit: Visit) -> Done:
-    """Ask for it, if the number that was typed is the number that was shown."""
+    """Ask for it, if what was typed is what the form asked for."""
     action, chosen = _action(visit.form.get("action", "")), JobFilter.from_query(visit.form)
     at, key = _at(visit.form.get("at")), visit.form.get("request", "")[:_KEY_CHARS_MAX]
-    shown, typed = visit.form.get("count", ""), visit.form.get("typed", "").translate(_SEPARATORS)
-    if not (shown.isascii() and shown.isdigit() and len(shown) < 10) or at is None or not key:
+    shown, typed = visit.form.get("count", ""), visit.form.get("typed", "")
+    is_number = shown.isascii() and shown.isdigit() and len(shown) < 10
+    if not (is_number or shown == ALL) or at is None or not key:
         raise InvalidOption("the form is not complete; begin again from the list")
-    if typed != shown:
+    if _bare(typed) != _bare(shown):
         fields = {name: value for name, value in visit.form.items() if name in (*NAMES, "action", "at", "request")}
-        wrong = f"Nothing was done: you typed {typed[:20] or 'nothing'}, and the number is {number(int(shown))}."
+        wanted = f"the number is {number(int(shown))}" if is_number else f'the words are "{ALL}"'
+        wrong = f"Nothing was done: you typed {typed.strip()[:20] or 'nothing'}, and {wanted}."
         return Done(wrong, address("/acts/new", fields))
     acts = BulkActs(visit.state.pools.operate, visit.state.nudger)
-    begun = await acts.confirm(action, chosen, expected=int(shown), key=key, before=at)
-    said = f"Act {begun.id} has begun." if begun.is_new else f"It was asked for already: this is act {begun.id}."
-    return Done(said, f"/acts/{begun.id}")
+    begun = await acts.confirm(action, chosen, expected=int(shown) if is_number else None, key=key, before=at)
+    return Done(begun.words, f"/acts/{begun.id}")
 
 
 async def cancel(visit: Visit) -> Done:
@@ -122,6 +128,16 @@ async def cancel(visit: Visit) -> Done:
     answer = await BulkActs(visit.state.pools.operate, visit.state.nudger).cancel(act_id)
     said = "is cancelled: what is done stays done." if answer == "cancelled" else "had ended already: nothing was done."
     return Done(f"Act {act_id} {said}", f"/acts/{act_id}")
+
+
+def _confirmed(found: Matching) -> str:
+    """What is to be typed."""
+    return str(found.n) if found.is_exact else ALL
+
+
+def _bare(typed: str) -> str:
+    """Without what people put between digits, and without care for capitals."""
+    return typed.translate(_SEPARATORS).lower()
 
 
 def _action(text: str) -> BulkAction:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 from livewell.errors import InvalidOption
+from livewell.model import JobState
 from livewell.queue.admin import COUNT_MAX, LOOK_ROWS, JobCount, JobPage
 from livewell.queue.job_filter import IN_HISTORY, LIVE, JobFilter
 from livewell.server.answers.json_answer import cursor
@@ -46,7 +48,7 @@ async def panels(visit: Visit) -> list[Panel] | Elsewhere:
             first=_address(query) if visit.after else None,
             next=None if page.next is None else _address({**query, "after": cursor(page.next)}),
             look_rows=LOOK_ROWS,
-            bulk_filter=(await at_rest(visit.database, wanted)).to_query(),
+            bulk_filter=acted_on(await at_rest(visit.database, wanted)),
             bulk_actions=_actions(wanted),
             is_empty=not page.rows and page.next is None,
         )
@@ -82,8 +84,15 @@ def _states() -> list[tuple[str, tuple[str, ...]]]:
     return [("Not ended", LIVE), ("Ended", (*IN_HISTORY, "failed"))]
 
 
+def acted_on(wanted: JobFilter) -> dict[str, str]:
+    """The filter of an act. One on dead letters has no state: they have only one."""
+    return (replace(wanted, state=None) if wanted.state == JobState.FAILED.value else wanted).to_query()
+
+
 def _actions(wanted: JobFilter) -> list[tuple[str, str]]:
-    """What can be done to all that match, as long as they have not ended."""
+    """What can be done to all that match: to live jobs, and to dead letters as on their own page."""
+    if wanted.state == JobState.FAILED.value:
+        return [("redrive", "Retry all that match"), ("discard", "Discard all that match")]
     if not wanted.is_live:
         return []
     hasten = [("hasten", "Run all that match now")] if wanted.state == "delayed" else []

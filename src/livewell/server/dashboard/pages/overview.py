@@ -17,7 +17,8 @@ from livewell.telemetry.system_state import Document
 
 MINUTES = 60
 _GOOD = ("fresh", "unverifiable")  # unverifiable: the source gives no time, and the value was fetched in time
-_MINUTES = "SELECT minute, figures FROM livewell.list_minutes(%s)"
+_MINUTES = "SELECT minute, figures, newest FROM livewell.list_minutes(%s)"
+_SILENT_SECONDS = 180.0  # without a point: workers are gone, not late
 
 
 async def panels(visit: Visit) -> list[Panel]:
@@ -41,7 +42,13 @@ async def panels(visit: Visit) -> list[Panel]:
 
     async def hour() -> Loaded:
         rows = await visit.database.call(_MINUTES, (MINUTES,))
-        return loaded(lines=hour_lines(rows), is_empty=len(rows) < 2)
+        newest = rows[0][2] if rows else None
+        return loaded(
+            lines=hour_lines([(minute, figures) for minute, figures, _ in rows]),
+            newest=newest,
+            is_silent=newest is not None and (rows[-1][0] - newest).total_seconds() >= _SILENT_SECONDS,
+            is_empty=newest is None,
+        )
 
     async def types() -> Loaded:
         sample = await sampler.look()
@@ -66,7 +73,7 @@ async def panels(visit: Visit) -> list[Panel]:
             "The last hour",
             "overview_hour.html",
             hour,
-            "A worker keeps a point each minute; the lines begin with the second one.",
+            "A worker keeps a point each minute, and none was kept yet. Start one with: livewell worker",
         ),
         Panel("types", "Types, the least fresh first", "overview_types.html", types, "No type is applied.", wide=False),
         Panel("limits", "Limits", "overview_limits.html", limits, "No upstream has a limit.", wide=False),
@@ -77,11 +84,22 @@ async def panels(visit: Visit) -> list[Panel]:
 
 
 def of_sample(sample: Sample, part: str | None, *, is_empty: bool = False, **data: Any) -> Loaded:
-    """Data of a panel that comes from the state. A part that could not be read has failed."""
+    """Data of a panel that comes from the state. A part that could not be read has failed.
+
+    how: exact or estimated; sampled_at: when the figures that may be estimated were looked at, which
+    is up to ten seconds before the rest.
+    """
     broken = failed_parts(sample.document).get(part or "")
     if broken is not None:
         raise LivewellError(broken)
-    return Loaded(data, sample.at, sample.error, is_empty=is_empty and sample.error is None)
+    known = sample.document.get(part or "")
+    how, sampled_at = (known.get("how"), known.get("sampled_at")) if isinstance(known, dict) else (None, None)
+    return Loaded(
+        {"how": how, "sampled_at": sampled_at, **data},
+        sample.at,
+        sample.error,
+        is_empty=is_empty and sample.error is None,
+    )
 
 
 def stuck_lines(document: Document) -> list[str]:
@@ -124,7 +142,6 @@ def freshness(document: Document) -> dict[str, Any]:
         "due": sum(one["keys"] for one in due),
         "oldest_seconds": max((one["oldest_seconds"] or 0 for one in due), default=0) or None,
         "viewers": known.get("viewers"),
-        "how": known.get("how"),
         "refreshed": sum(one["refreshed"] for one in types),
         "refused": sum(one["refused"] for one in types),
     }
@@ -137,12 +154,12 @@ def _share(*verdicts: dict[str, int]) -> float | None:
     return sum(n for verdict, n in followed if verdict in _GOOD) / total if total else None
 
 
-def hour_lines(rows: Sequence[tuple[Any, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Three charts: freshness, jobs that wait, jobs that end."""
+def hour_lines(rows: Sequence[tuple[Any, dict[str, Any] | None]]) -> list[dict[str, Any]]:
+    """Three charts: freshness, jobs that wait, jobs that end. A minute without figures is a gap in each."""
     at = [minute.timestamp() for minute, _ in rows]
 
     def line(name: str) -> list[float | None]:
-        return [figures.get(name) for _, figures in rows]
+        return [figures.get(name) if figures else None for _, figures in rows]
 
     def share(part: str, whole: str) -> list[float | None]:
         return [a / b if a is not None and b else None for a, b in zip(line(part), line(whole), strict=True)]

@@ -11,7 +11,7 @@ from livewell.queue.stuck import LONG_SECONDS
 from livewell.server.dashboard.pages.overview import of_sample
 from livewell.server.dashboard.visit import PAGE_ROWS, Done, Loaded, Panel, Visit, loaded
 from livewell.server.state_sampler import parts
-from livewell.telemetry.system_state import Document, part
+from livewell.telemetry.system_state import Document
 from livewell.words import number, span
 
 QUEUES_LISTED_MAX = 1000  # in the state of the system
@@ -37,7 +37,7 @@ class Trouble:
 
 @dataclass(slots=True)
 class Reason:
-    """Why jobs wait, and how many do."""
+    """Why jobs wait, and how many do. is_least: that many at least, because a sample has seen none of some."""
 
     words: str
     tone: str
@@ -45,6 +45,7 @@ class Reason:
     link: str
     jobs: int = 0
     queues: int = 0
+    is_least: bool = False
 
 
 async def panels(visit: Visit) -> list[Panel]:
@@ -60,7 +61,6 @@ async def panels(visit: Visit) -> list[Panel]:
             "queue",
             totals=totals(queues),
             reasons=waiting_reasons(sample.document),
-            how=part(sample.document, "queue").get("how"),
             is_part=len(queues) >= QUEUES_LISTED_MAX,
             is_empty=not queues,
         )
@@ -70,9 +70,10 @@ async def panels(visit: Visit) -> list[Panel]:
 
     async def queues() -> Loaded:
         if name is not None:
-            limits = _limiters((await sampler.look()).document)
+            sample = await sampler.look()
+            limits = _limiters(sample.document)
             rows = [with_trouble(one, limits) for one in await admin(visit).find_queues(name, limit=PAGE_ROWS)]
-            return loaded(queues=rows, name=name, next=None, is_part=False, is_empty=not rows)
+            return of_sample(sample, "queue", queues=rows, name=name, next=None, is_part=False, is_empty=not rows)
         sample = await sampler.look()
         rows = by_trouble(sample.document)
         begin = _begin(visit)
@@ -132,7 +133,7 @@ def totals(queues: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def by_trouble(document: Document) -> list[dict[str, Any]]:
-    """Queues with what is wrong with each: the worst first, then those that wait longest."""
+    """Queues with what is wrong with each, from exact facts and no sample: the worst first, then those that wait longest."""
     limits = _limiters(document)
     found = [with_trouble(one, limits) for one in parts(document, "queue", "queues")]
     return sorted(
@@ -150,10 +151,10 @@ def _trouble(one: Mapping[str, Any], limits: Mapping[str, str]) -> Trouble:
     ended = one["done_per_minute"] + one["other_per_minute"]
     blocked = limits.get(one["limiter"] or "")
     if one["paused_at"]:
-        return Trouble("paused, and jobs wait" if one["ready"] else "paused", "warn")
-    if one["ready"] and not one["workers"]:
+        return Trouble("paused, and jobs wait" if one["has_ready"] else "paused", "warn")
+    if one["has_ready"] and not one["workers"]:
         return Trouble("no worker works it", "bad")
-    if one["ready"] and blocked:
+    if one["has_ready"] and blocked:
         return Trouble(f"stopped: {blocked}", _LIMITS.get(blocked, ("", "warn"))[1])
     if waits > LONG_SECONDS:
         return Trouble(f"the first waits {span(waits)}", "bad")
@@ -167,7 +168,8 @@ def waiting_reasons(document: Document) -> list[Reason]:
     found: dict[str, Reason] = {}
     for reason, jobs in _waiting(document):
         kept = found.setdefault(reason.words, reason)
-        kept.jobs += jobs
+        kept.jobs += max(jobs, 1)
+        kept.is_least |= jobs == 0
         kept.queues += 1
     return sorted(found.values(), key=lambda one: (_RANKS[one.tone], -one.jobs))
 
@@ -175,7 +177,7 @@ def waiting_reasons(document: Document) -> list[Reason]:
 def _waiting(document: Document) -> Iterator[tuple[Reason, int]]:
     limits = _limiters(document)
     for one in parts(document, "queue", "queues"):
-        if one["ready"]:
+        if one["has_ready"]:
             yield _ready_reason(one, limits.get(one["limiter"] or "")), one["ready"]
         if one["delayed"]:
             yield Reason("their time has not come", "none", "/work/jobs?state=delayed", "Delayed jobs"), one["delayed"]

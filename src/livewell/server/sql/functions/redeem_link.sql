@@ -43,7 +43,7 @@ BEGIN
     );
     PERFORM livewell.audit_act(
         'key:' || p_login_id, NULL, 'logins.begin', p_login_id,
-        pg_catalog.jsonb_build_object('link', p_id), 'done', NULL,
+        pg_catalog.jsonb_build_object('link', p_id, 'name', v_link."name"), 'done', NULL,
         pg_catalog.jsonb_build_object('scopes', v_link.scopes), 1
     );
     RETURN true;

@@ -1,6 +1,6 @@
 -- How many an act would touch: counted exactly to 10,000, in a bounded look.
 --
--- Called by: clients, before begin_bulk_act.
+-- Called by: confirm_bulk_act; clients, before it.
 -- how:       exact; more: there are more than 10,000; looked: so many among the first 200,000 rows
 --            by id, and nobody looked behind them.
 -- Index:     as match_jobs and match_dead.

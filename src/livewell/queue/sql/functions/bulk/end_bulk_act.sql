@@ -1,6 +1,7 @@
 -- End an act that is not finished: somebody cancels it, or it cannot go on.
 --
--- Called by: step_bulk_act (p_error: failed), clients (NULL: cancelled). What is done stays done.
+-- Called by: step_bulk_act, postpone_bulk_act (p_error: failed), clients (NULL: cancelled). What is
+--            done stays done.
 -- Waits for the page that is under way: those are short.
 -- Answer:    cancelled | failed | ended (it had ended before) | unknown
 CREATE OR REPLACE FUNCTION livewell.end_bulk_act(p_id bigint, p_error text, p_actor text)
@@ -21,13 +22,14 @@ BEGIN
     END IF;
     v_now := livewell.now();
     UPDATE livewell.bulk_act b
-    SET state = v_state, ended_at = v_now, busy_ids = '{}',
+    SET state = v_state, ended_at = v_now, rest_until = NULL, busy_ids = '{}',
         error = left(livewell.redact(p_error), 1000)
     WHERE b.id = p_id;
-    PERFORM livewell.record_act(
-        p_actor, CASE WHEN p_error IS NULL THEN 'acts.cancel' ELSE 'acts.end' END, 'act ' || p_id,
-        jsonb_build_object('action', v_act.action, 'filter', v_act.filter),
-        format('%s: %s done, %s skipped', v_state, v_act.done, v_act.skipped)
+    PERFORM livewell.audit_act(
+        p_actor, NULL, CASE WHEN p_error IS NULL THEN 'acts.cancel' ELSE 'acts.end' END,
+        'act ' || p_id, jsonb_build_object('action', v_act.action, 'filter', v_act.filter),
+        format('%s: %s done, %s skipped', v_state, v_act.done, v_act.skipped), NULL, NULL,
+        v_act.done
     );
     RETURN v_state;
 END

@@ -1,25 +1,29 @@
--- Do one page of an act on many: the one that was longest not stepped.
+-- Do one page of an act on many: of this one, or of the one whose turn it is.
 --
--- Called by: workers, again and again while it answers an id (operations/bulk_acts.py).
--- Index:     bulk_act_running_idx; then as match_jobs and match_dead.
+-- Called by: workers, with what next_bulk_act answers (operations/bulk_acts.py).
+-- Index:     bulk_act_pkey; then as match_jobs and match_dead.
 -- Answer:    the act, its action, how many were done now, whether it has ended, and why nothing was
---            done if that failed. No row: no act runs, or other workers are at all of them.
+--            done if that failed. No row: it does not run any more, or another worker is at it.
 -- The page, its counts and the cursor are one transaction under the lock of the act's row: two
 -- workers never do a page twice, and a worker that dies in the middle has done nothing.
 -- Why SKIP LOCKED on jobs: a claim or a finish that is under way must not be waited for while many
 -- rows are locked. What was locked is kept and tried once more at the end, then counted as skipped.
--- A page that fails five times in a row ends its act; the others go on meanwhile. Deadlocks and
--- what the server lacks are nobody's fault: they are the caller's error, and are tried again.
-CREATE OR REPLACE FUNCTION livewell.step_bulk_act(p_limit integer)
+-- A key that an open transaction has taken (redrive) cannot be skipped: lock_timeout ends that wait.
+-- A page that fails five times in a row ends its act; the others go on meanwhile. Deadlocks,
+-- timeouts and what the server lacks are nobody's fault: they are the caller's error, who calls
+-- postpone_bulk_act.
+CREATE OR REPLACE FUNCTION livewell.step_bulk_act(p_limit integer, p_id bigint DEFAULT NULL)
 RETURNS TABLE (act_id bigint, action text, did bigint, is_ended boolean, error text)
 LANGUAGE plpgsql
 SET search_path = ''
+SET lock_timeout = '1s'
 AS $$
 #variable_conflict use_column
 DECLARE
     c_look      CONSTANT integer := 5000;
     c_busy_most CONSTANT integer := 10000;
     c_tries     CONSTANT integer := 5;
+    v_id        bigint := coalesce(p_id, livewell.next_bulk_act());
     v_act       livewell.bulk_act;
     v_page      livewell.match_page;
     v_locked    bigint[];
@@ -30,8 +34,7 @@ DECLARE
     v_now       timestamptz;
 BEGIN
     SELECT * INTO v_act FROM livewell.bulk_act b
-    WHERE b.state = 'running'
-    ORDER BY b.stepped_at, b.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    WHERE b.id = v_id AND b.state = 'running' FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN;
     END IF;
@@ -68,15 +71,17 @@ BEGIN
         v_ended := v_page.is_last AND cardinality(v_act.busy_ids) = 0;
         UPDATE livewell.bulk_act b
         SET cursor_id = v_page.cursor_id, done = v_act.done, skipped = v_act.skipped,
-            busy_ids = v_act.busy_ids, stepped_at = v_now, failures = 0, error = NULL,
+            busy_ids = v_act.busy_ids, stepped_at = v_now, rest_until = NULL, failures = 0,
+            broken_off = 0, error = NULL,
             state = CASE WHEN v_ended THEN 'done' ELSE 'running' END,
             ended_at = CASE WHEN v_ended THEN v_now END
         WHERE b.id = v_act.id;
         IF v_ended THEN
-            PERFORM livewell.record_act(
-                v_act.asked_by, 'acts.end', 'act ' || v_act.id,
+            PERFORM livewell.audit_act(
+                v_act.asked_by, NULL, 'acts.end', 'act ' || v_act.id,
                 jsonb_build_object('action', v_act.action, 'filter', v_act.filter),
-                format('done: %s done, %s skipped', v_act.done, v_act.skipped)
+                format('done: %s done, %s skipped', v_act.done, v_act.skipped),
+                NULL, NULL, v_act.done
             );
         END IF;
     EXCEPTION WHEN OTHERS THEN

@@ -2,7 +2,9 @@
 --
 -- Called by: list_queue_states, find_queues; with their planner settings. p_sample: as sample_queue
 --            answers; p_running: as count_running answers.
--- Index:     job_ready_idx, stat_pkey.
+-- Index:     job_ready_idx, job_suspect_idx, stat_pkey.
+-- has_ready says exactly whether any job is ready; ready is how many the sample has seen. A few
+-- ready jobs beside a million others are not in the sample, and must not look like none.
 -- oldest_ready_seconds is how long the first in line of each lane waits, the longer of the two: a
 -- rank contains the age, so nobody waits much longer.
 -- The sample is grouped once and joined: when it was looked through again for each queue, 100,000
@@ -54,6 +56,10 @@ BEGIN
                 'held', coalesce(c.held, 0), 'running', coalesce(r.n, 0),
                 'dead', coalesce(d.n, 0), 'dead_reasons', coalesce(d.reasons, '{}'),
                 'next_id', h.id,
+                'has_ready', h.id IS NOT NULL OR EXISTS (
+                    SELECT FROM livewell.job s
+                    WHERE s.queue = q.name AND s.state = 'ready' AND s.lost > 0
+                ),
                 'oldest_ready_seconds', extract(epoch FROM p_now - h.since)::float8,
                 'background_waits_seconds', extract(epoch FROM p_now - b.run_at)::float8,
                 'workers', (

@@ -3,7 +3,8 @@
 --
 -- Called by: count_jobs; GET /v1/jobs, CLI `jobs list`, the dashboard, acts on all that match.
 -- p_filter:  {queue, task, state, group, key, batch, since | since_seconds, until | until_seconds};
---            each may be missing. since and until are of created_at; …_seconds is so long ago.
+--            each may be missing. since and until are of created_at, with the state failed of
+--            died_at, as acts on dead letters take them; …_seconds is so long ago.
 --            Without a state, or with one of a live job: live jobs. failed: dead letters.
 --            succeeded, cancelled: the history, which has neither group, key nor batch.
 -- Answer:    ids in the order that was asked for, how many rows were looked at, and the id after
@@ -37,6 +38,7 @@ DECLARE
     );
     v_among     bigint[] := livewell.narrow_jobs(p_filter, v_look);
     v_table     text;
+    v_instant   text := 'created_at';
     v_where     text := 'true';     -- what an index serves
     v_matches   text := 'true';     -- what is looked at row by row
     v_row       record;
@@ -46,6 +48,7 @@ BEGIN
     looked := 0;
     IF v_state = 'failed' THEN
         v_table := 'livewell.dead_job';
+        v_instant := 'died_at';
         v_where := '($1 IS NULL OR s.queue = $1)';
     ELSIF v_state IN ('succeeded', 'cancelled') THEN
         v_table := 'livewell.job_history';
@@ -62,11 +65,11 @@ BEGIN
 
     FOR v_row IN EXECUTE format(
         'SELECT s.id, ($1 IS NULL OR s.queue = $1) AND ($2 IS NULL OR s.kind = $2)'
-        ' AND ($6 IS NULL OR s.created_at >= $6) AND ($7 IS NULL OR s.created_at < $7)'
+        ' AND ($6 IS NULL OR s.%I >= $6) AND ($7 IS NULL OR s.%I < $7)'
         ' AND %s AS matches FROM %s AS s'
         ' WHERE ($9 IS NULL OR s.id %s $9) AND ($10 IS NULL OR s.id = ANY ($10)) AND %s'
         ' ORDER BY s.id %s LIMIT $11',
-        v_matches, v_table, CASE WHEN p_newest THEN '<' ELSE '>' END, v_where,
+        v_instant, v_instant, v_matches, v_table, CASE WHEN p_newest THEN '<' ELSE '>' END, v_where,
         CASE WHEN p_newest THEN 'DESC' ELSE 'ASC' END
     )
     USING p_filter ->> 'queue', p_filter ->> 'task', v_state, p_filter ->> 'group',

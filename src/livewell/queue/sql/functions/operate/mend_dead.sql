@@ -26,9 +26,8 @@ BEGIN
         RETURN 'changed';
     END IF;
     PERFORM livewell.edit_dead(p_id, p_payload);
-    PERFORM livewell.record_act(
-        p_actor, 'dead.edit', 'job ' || p_id,
-        jsonb_build_object('before', v_before, 'after', p_payload), 'edited'
+    PERFORM livewell.audit_act(
+        p_actor, NULL, 'dead.edit', 'job ' || p_id, '{}', 'edited', v_before, p_payload, 1
     );
     RETURN 'edited';
 END

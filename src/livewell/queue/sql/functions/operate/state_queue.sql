@@ -2,8 +2,9 @@
 --
 -- Called by: system_state. Nothing is counted row by row that can be many: ready, delayed, held and
 --            dead come from a sample that is at most ten seconds old (sample_age_seconds says how
---            old, and how says whether it was counted or estimated); running, the heads of the
---            lines, what is overdue (up to 10,000), workers and pace are exact.
+--            old, how whether it was counted or estimated, sampled which figures these are);
+--            running, has_ready and the heads of the lines, what is overdue (up to 10,000),
+--            workers and pace are exact.
 -- Steps:     the sample, what runs, then list_queue_states and list_worker_states from both.
 -- Index:     job_worker_idx, job_delayed_idx.
 CREATE OR REPLACE FUNCTION livewell.state_queue()
@@ -25,8 +26,9 @@ BEGIN
     v_workers := livewell.list_worker_states(v_running, v_now);
     RETURN jsonb_build_object(
         'how', v_sample.value ->> 'how', 'sampled_at', v_sample.at,
-        'sample_age_seconds', extract(epoch FROM v_now - v_sample.at)::float8, 'queues', v_queues,
-        'workers', v_workers,
+        'sample_age_seconds', extract(epoch FROM v_now - v_sample.at)::float8,
+        'sampled', '["ready", "delayed", "held", "dead", "dead_reasons"]'::jsonb,
+        'queues', v_queues, 'workers', v_workers,
         -- Q12: a delayed job past its time by a minute is stuck.
         'overdue_delayed', (
             SELECT count(*)

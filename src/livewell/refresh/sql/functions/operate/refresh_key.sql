@@ -12,9 +12,9 @@ AS $$
 BEGIN
     SELECT r.demand, r.queue, r.throttled, r.retry_at INTO demand, queue, throttled, retry_at
     FROM livewell.read_key(p_type, p_key, 0) AS r;
-    PERFORM livewell.record_act(
-        p_actor, 'types.refresh', concat_ws(' ', p_type, p_key), '{}',
-        coalesce(throttled, demand));
+    PERFORM livewell.audit_act(
+        p_actor, NULL, 'types.refresh', concat_ws(' ', p_type, p_key), '{}',
+        coalesce(throttled, demand), NULL, NULL, (demand = 'queued')::integer);
     RETURN NEXT;
 END
 $$;
