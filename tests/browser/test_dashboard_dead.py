@@ -99,7 +99,7 @@ async def test_all_that_match_need_the_number_and_show_progress(letters: Site, l
     """A wrong number does nothing; the page of the act follows it while it is done."""
     page = await log_in()
     await page.goto(f"{letters.base}/dead?queue=mail&since=100d")
-    await page.get_by_role("button", name="Redrive all that match…").focus()
+    await page.get_by_role("link", name="Redrive all that match…").focus()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Is this what you mean?")).to_be_visible()
     await expect(page.locator("#question")).to_contain_text("Redrive 30 dead letters?")

@@ -1,6 +1,6 @@
 """The filter of a page's address, and the address of the page that asks before an act on many.
 
-To offer "all that match" on a page, give its panel these two and include "bulk_form.html":
+To offer "all that match" on a page, give its panel these two and include "bulk_links.html":
 
     bulk_filter     JobFilter.to_query(): what the page shows
     bulk_actions    [("redrive", "Redrive all that match")]: the actions, with the words of buttons
