@@ -215,6 +215,25 @@ async def test_a_thousand_events_are_four_repaints_a_second(site: Site, log_in: 
     assert await page.evaluate("window.repaints") <= 5
 
 
+async def test_a_panel_that_comes_or_goes_is_in_its_place(site: Site, log_in: LogIn) -> None:
+    """Below the one before it; one that the page has no more is taken away."""
+    site.start()
+    page = await log_in()
+    await live(page, f"{site.base}/ui")
+    await page.get_by_role("button", name="Pause").click()
+    script = """async () => {
+        const { arrange, arrived } = await import(document.querySelector("script[type=module]").src.replace("dashboard.js", "repaint.js"));
+        arrange(["components", "new", "empty"]);
+        const made = document.getElementById("data").cloneNode(true);
+        made.id = "new";
+        arrived("new", made.outerHTML);
+    }"""
+    await page.evaluate(script)
+    await expect(page.locator("#stale")).to_have_count(0)
+    ids = await page.locator(".panels > .panel").evaluate_all("(all) => all.map((one) => one.id)")
+    assert ids == ["components", "new", "empty"]
+
+
 async def test_connecting_replaces_nothing_that_is_shown_already(letters: Site, hand: Hand, log_in: LogIn) -> None:
     """The server sends what differs: at first nothing, then the one panel that changed."""
     page = await log_in()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -117,10 +117,10 @@ def stage() -> Iterator[Stage]:
     made.close()
 
 
-def heard(tab: Tab) -> list[tuple[str, dict[str, Any]]]:
-    """What a tab is sent now."""
+def heard(tab: Tab, *, order: bool = False) -> list[tuple[str, dict[str, Any]]]:
+    """What a tab is sent now; which panels there are only if that is asked for."""
     found = re.findall(rb"event: (\w+)\ndata: (.*)\n\n", tab.next() or b"")
-    return [(name.decode(), orjson.loads(data)) for name, data in found]
+    return [(name.decode(), orjson.loads(data)) for name, data in found if order or name != b"order"]
 
 
 async def test_a_page_that_cannot_be_read_says_so_once_and_when_it_can_again(stage: Stage) -> None:
@@ -200,6 +200,40 @@ async def test_panels_that_a_tab_shows_are_not_sent_again(stage: Stage) -> None:
     assert [name for name, _ in heard(stage.follow(has=hashes[1]))] == ["panel", "seen"]
     assert [name for name, _ in heard(stage.follow(has="0" * 16))] == ["panel", "panel"]
     assert len(looks) == before
+
+
+async def test_a_page_that_has_other_panels_says_which(stage: Stage) -> None:
+    """One that is not painted any more must not stay on the screen as if it were; a new one has a place."""
+    tab = stage.follow()
+    await stage.painted()
+    assert heard(tab, order=True)[0] == ("order", {"ids": ["one", "two"]})
+    await stage.painted()
+    assert [name for name, _ in heard(tab, order=True)] == ["seen", "seen"]
+
+    answer.append(lambda: [replace(plain()[0], id="three"), plain()[1]])
+    await stage.painted()
+    told = heard(tab, order=True)
+    assert told[0] == ("order", {"ids": ["three", "two"]})
+    assert [(name, document["id"]) for name, document in told[1:]] == [("panel", "three"), ("seen", "two")]
+
+
+async def test_a_tab_that_asks_while_the_page_is_painted_is_told_nothing_of_half_of_it(stage: Stage) -> None:
+    """Half of the panels would be an order in which the others are gone."""
+    reading, read = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> Loaded:
+        reading.set()
+        await read.wait()
+        return loaded(**WORDS)
+
+    answer.append(lambda: [plain()[0], replace(plain()[1], load=slow)])
+    tab = stage.follow()
+    async with asyncio.timeout(5):
+        await reading.wait()
+    assert heard(tab, order=True) == []
+    read.set()
+    await stage.painted()
+    assert heard(tab, order=True)[0] == ("order", {"ids": ["one", "two"]})
 
 
 async def test_a_hash_is_of_one_browser(stage: Stage) -> None:

@@ -37,7 +37,7 @@ async def test_what_the_page_holds_is_not_sent_again(wire: Web) -> None:
 
     path = f"/v1/pages/stream?page=/access&has={','.join(shown.values())}"
     async with await EventStream.open(wire.base, path, key=key.text, headers=COOKIE) as stream:
-        heard = [await stream.next() for _ in shown]
+        heard = [await stream.next("seen", "panel") for _ in shown]
     assert {(name, document["id"]) for name, document in heard} == {("seen", panel) for panel in shown}
 
 

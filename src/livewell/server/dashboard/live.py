@@ -2,6 +2,7 @@
 
     first tab opens ──▶ painting ──changed──▶ event panel {id, html} to each tab ──rest──▶ painting
                            │ ├──the same──▶ event seen {id, at}: it is still true
+                           │ ├──other panels than before──▶ event order {ids}
                            │ ├──cannot be read──▶ event failed {reason}; can be again──▶ event mended
                            │ └──is not there, or elsewhere──▶ event gone {reason, to}
                            └──last tab closes──▶ ended
@@ -49,7 +50,10 @@ router = APIRouter(prefix="/v1", tags=["operations"])
 PAINT_SECONDS = 2.0
 PAINT_RESTS = 10  # times as long as the painting took
 PANELS_MAX = 64  # whose hashes a tab may name
-_EVENTS = "Events: panel (id, html), seen (id, at), failed (reason), mended, gone (reason, to), away, back, beat, bye."
+_EVENTS = (
+    "Events: order (ids), panel (id, html), seen (id, at), failed (reason), mended, gone (reason, to), "
+    "away, back, beat, bye."
+)
 _STREAM: dict[int | str, dict[str, Any]] = {200: {"description": _EVENTS, "content": {"text/event-stream": {}}}}
 _HASH = f"[0-9a-f]{{{HASH_CHARS}}}"
 _FAULT = "it has a fault; the server's log says which."
@@ -125,8 +129,8 @@ class Painting:
             panels = await self._shown.panels(self._visit)
             if isinstance(panels, Elsewhere):
                 return Gone("It is at another address now.", panels.to)
-            for panel in panels:
-                self.panels[panel.id] = await rendering.paint(panel, self._visit.rights)
+            # All at once: a tab that asks meanwhile would take panels that are not painted yet for gone.
+            self.panels = {panel.id: await rendering.paint(panel, self._visit.rights) for panel in panels}
         except GONE as error:
             return Gone(redact(str(error)))
         except Problem as problem:
@@ -214,6 +218,7 @@ class Tab:
         self._paintings = paintings
         self._token = token
         self._has = has
+        self._order: list[str] = []
         self._sent: dict[str, Painted] = {}
         self._told: Trouble | None = None
         self.wake = asyncio.Event()
@@ -223,6 +228,9 @@ class Tab:
     def next(self) -> bytes | None:
         """Every panel that changed since it was sent, the instants of the others, and what is wrong."""
         events = []
+        if self._order != (order := list(self.painting.panels)):
+            self._order = order
+            events.append(event("order", orjson.dumps({"ids": order})))
         for name, painted in self.painting.panels.items():
             sent = self._sent.get(name)
             if sent is painted:

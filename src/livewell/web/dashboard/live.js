@@ -1,7 +1,7 @@
 /**
  * The stream of an open page.
  *
- *     following ──panel, seen──▶ repaint.js
+ *     following ──order, panel, seen──▶ repaint.js
  *        │  ├──hidden tab, pause──▶ let go ──back──▶ following
  *        │  ├──away, back; failed, mended──▶ said
  *        │  ├──gone──▶ said, with where it is now; let go
@@ -13,7 +13,7 @@
  */
 
 import { element } from "./element.js";
-import { arrived, begin, seen } from "./repaint.js";
+import { arrange, arrived, begin, seen } from "./repaint.js";
 
 const RETRY_MS = [1000, 2000, 5000, 10000];
 const OLD = "nothing here is newer than its time says";
@@ -97,6 +97,7 @@ export class Live {
   }
 
   #acts = {
+    order: ({ ids }) => arrange(ids),
     panel: ({ id, html }) => arrived(id, html),
     seen: ({ id, at }) => seen(id, at),
     away: () => this.#tell((this.#away = true)),

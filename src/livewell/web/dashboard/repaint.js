@@ -24,7 +24,8 @@ const HELD_BY_HAND = " · newer rows wait";
 const HELD_BY_WORK = " · held back";
 const CHANGED = " · the rows moved: nothing was done";
 
-const waiting = new Map(); // id → { html, at: the instant if it is newer than the html, held: since when for a hand }
+const waiting = new Map(); // id → { html (null: the page has no such panel any more), at: the instant if it is newer, held: since when for a hand }
+let order = [];
 let timer = 0;
 let guarded = { until: 0, panel: null };
 
@@ -32,6 +33,12 @@ let guarded = { until: 0, panel: null };
 export function arrived(id, html) {
   waiting.set(id, { html, at: null, held: waiting.get(id)?.held ?? null });
   timer ||= setTimeout(repaint, REPAINT_MS);
+}
+
+/** Which panels the page has now, from the top. @param {string[]} ids */
+export function arrange(ids) {
+  order = ids;
+  for (const { id } of document.querySelectorAll(".panels > .panel")) if (!ids.includes(id)) arrived(id, null);
 }
 
 /** The panel was looked at again and is the same. @param {string} id @param {string} at */
@@ -62,7 +69,7 @@ function repaint() {
       note(old, HELD_BY_HAND);
     } else {
       waiting.delete(id);
-      if (old) replace(old, newer);
+      put(id, old, newer);
       if (isHeld && hand.isPointer) guarded = { until: performance.now() + GUARD_MS, panel: id };
     }
   }
@@ -113,10 +120,24 @@ function setInstant(panel, at) {
   if (time) setTime(time, at);
 }
 
-function replace(old, { html, at }) {
+function put(id, old, { html, at }) {
+  if (html === null) return old?.remove();
   const made = new DOMParser().parseFromString(html, "text/html").body.firstElementChild;
   zone(made);
   if (at) setInstant(made, at);
+  if (old) replace(old, made);
+  else insert(id, made);
+}
+
+/** A panel that the page did not have, below the one that comes before it. */
+function insert(id, made) {
+  const above = order.slice(0, Math.max(0, order.indexOf(id))).findLast((one) => document.getElementById(one));
+  if (above) document.getElementById(above).after(made);
+  else document.querySelector(".panels").prepend(made);
+  plotAll(made);
+}
+
+function replace(old, made) {
   carry(old, made, "summary", (before, after) => (after.parentElement.open = before.parentElement.open));
   keepPlots(old, made);
   const focused = old.contains(document.activeElement) ? document.activeElement : null;
