@@ -220,7 +220,7 @@ async def test_a_panel_that_comes_or_goes_is_in_its_place(site: Site, log_in: Lo
     site.start()
     page = await log_in()
     await live(page, f"{site.base}/ui")
-    await page.get_by_role("button", name="Pause").click()
+    await page.locator("#pause").click()
     script = """async () => {
         const { arrange, arrived } = await import(document.querySelector("script[type=module]").src.replace("dashboard.js", "repaint.js"));
         arrange(["components", "new", "empty"]);
