@@ -94,7 +94,7 @@ async def test_a_new_row_never_takes_the_focus_of_another(letters: Site, hand: H
     await redrive.focus()
 
     hand.rows(LETTERS, 200, 202)
-    await expect(held(page, "letters")).to_have_text("· newer rows wait", timeout=PAINTED_MS)
+    await expect(held(page, "letters")).to_have_text("· newer data waits", timeout=PAINTED_MS)
     assert await page.locator('form[action="/dead/202/redrive"]').count() == 0
     await page.clock.run_for(HOLD_MS)
     await expect(page.locator('form[action="/dead/202/redrive"]')).to_be_visible(timeout=PAINTED_MS)
@@ -127,7 +127,7 @@ async def test_rows_do_not_move_while_the_pointer_is_on_an_act(letters: Site, ha
     await page.locator('form[action="/dead/102/redrive"] button').hover()
 
     hand.rows(LETTERS, 200, 200)
-    await expect(held(page, "letters")).to_have_text("· newer rows wait", timeout=PAINTED_MS)
+    await expect(held(page, "letters")).to_have_text("· newer data waits", timeout=PAINTED_MS)
     await pause_clock(page)
     moved = page.locator('form[action="/dead/200/redrive"]')
     waited = 0
@@ -145,7 +145,7 @@ async def test_rows_do_not_move_while_the_pointer_is_on_an_act(letters: Site, ha
     await aimed.hover()
     hand.rows(LETTERS, 201, 201)
     await page.clock.resume()
-    await expect(held(page, "letters")).to_have_text("· newer rows wait", timeout=PAINTED_MS)
+    await expect(held(page, "letters")).to_have_text("· newer data waits", timeout=PAINTED_MS)
     await page.mouse.down()
     await page.mouse.up()
     await expect(page.locator(".said")).to_be_visible()

@@ -20,7 +20,7 @@ const HOLD_MS = 5000;
 const GUARD_MS = 500; // a person needs 200 ms and more to see that a row is another one
 const ACTS = "button, summary";
 const FOCUSABLE = `a[href], ${ACTS}, .scroll, pre[tabindex]`;
-const HELD_BY_HAND = " · newer rows wait";
+const HELD_BY_HAND = " · newer data waits";
 const HELD_BY_WORK = " · held back";
 const CHANGED = " · the rows moved: nothing was done";
 
