@@ -128,6 +128,7 @@ def settings(dsn: str, port: int, **changes: Any) -> Settings:
         read_requests_per_second=100_000,
         requests_per_second=100_000,
         user_streams_max=10_000,
+        user_pages_max=100,
         client_keys_max=1_000_000,
         requests_max=50_000,
         connections_max=60_000,

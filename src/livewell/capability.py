@@ -99,6 +99,8 @@ class View:
     panels  async (Visit) → panels, see server/dashboard/visit.py
     nav     its word in the navigation; empty if the page is reached from another one
     scope   observe: for everybody who may look at the dashboard; operate: for operators alone
+    live    False if an open page stays as it is: a question whose words must not change while it
+            is answered, or a page that is too dear to be read again and again
     """
 
     path: str
@@ -106,6 +108,7 @@ class View:
     panels: Reference
     nav: str = ""
     scope: str = "observe"
+    live: bool = True
 
 
 @dataclass(frozen=True, slots=True)

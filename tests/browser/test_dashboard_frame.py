@@ -109,26 +109,6 @@ async def test_a_panel_changes_by_itself_and_can_be_paused(site: Site, hand: Han
     await expect(page.locator("#audit")).to_contain_text("queue.resume", timeout=10_000)
 
 
-async def test_a_repaint_leaves_open_rows_scroll_and_typing_alone(site: Site, log_in: LogIn) -> None:
-    """What the reader did stays; a panel in which somebody types waits."""
-    site.start()
-    page = await log_in()
-    await page.goto(f"{site.base}/ui")
-    await page.locator("details summary").click()
-    script = """async (address) => {
-        const { arrived } = await import(address);
-        const text = await (await fetch(location.pathname)).text();
-        const made = new DOMParser().parseFromString(text, "text/html").getElementById("components");
-        made.querySelector("h2").textContent = "Repainted";
-        arrived("components", made.outerHTML);
-    }"""
-    address = await page.locator("script[type=module]").get_attribute("src")
-    assert address is not None
-    await page.evaluate(script, address.replace("dashboard.js", "repaint.js"))
-    await expect(page.locator("#components-title")).to_have_text("Repainted")
-    assert await page.locator("details").evaluate("(one) => one.open")
-
-
 async def test_a_dead_database_shows_failed_and_never_zero(
     site: Site, hand: Hand, log_in: LogIn, complaints: Complaints
 ) -> None:

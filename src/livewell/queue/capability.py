@@ -33,14 +33,20 @@ CAPABILITY = Capability(
     views=(
         View("/work", "What is running, what is stuck?", "livewell.server.dashboard.pages.queues:panels", "Work"),
         View("/work/jobs", "Which jobs are there?", "livewell.server.dashboard.pages.jobs:panels"),
-        View("/work/look", "Which job?", "livewell.server.dashboard.pages.jobs:look"),
+        View("/work/look", "Which job?", "livewell.server.dashboard.pages.jobs:look", live=False),
         View("/work/jobs/{id}", "What became of this job?", "livewell.server.dashboard.pages.job:panels"),
         View("/work/batches", "Which batches are there?", "livewell.server.dashboard.pages.batches:panels"),
         View("/work/batches/{id}", "How far is this batch?", "livewell.server.dashboard.pages.batch:panels"),
         View("/dead", "What failed for good?", "livewell.server.dashboard.pages.dead:panels", "Dead letters"),
         View("/dead/{id}", "Why did this fail for good?", "livewell.server.dashboard.pages.dead:one"),
         View("/acts", "What is being done to many?", "livewell.server.dashboard.pages.bulk_acts:panels", "Acts"),
-        View("/acts/new", "Is this what you mean?", "livewell.server.dashboard.pages.bulk_acts:new"),
+        View(
+            "/acts/new",
+            "Is this what you mean?",
+            "livewell.server.dashboard.pages.bulk_acts:new",
+            scope="operate",
+            live=False,
+        ),
         View("/acts/{id}", "How far is it?", "livewell.server.dashboard.pages.bulk_acts:one"),
     ),
     acts=(

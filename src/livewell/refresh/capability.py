@@ -31,7 +31,7 @@ CAPABILITY = Capability(
         View("/types/{name}", "How fresh is this type?", f"{_PAGES}.type:panels"),
         View("/types/{name}/{key:path}", "Why is this value as it is?", f"{_PAGES}.key:panels"),
         View("/limits", "Will the limits hold?", f"{_PAGES}.limits:panels", "Limits"),
-        View("/upstreams/{name}/close", "Close this breaker?", f"{_PAGES}.limits:confirm_close"),
+        View("/upstreams/{name}/close", "Close this breaker?", f"{_PAGES}.limits:confirm_close", live=False),
     ),
     acts=(
         Act("/types/{name}/pause", f"{_PAGES}.type:pause"),

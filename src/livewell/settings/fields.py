@@ -250,6 +250,9 @@ class Settings(BaseSettings):
     )
     streams_max: Whole = _bounded(5000, 1, 100_000, "Streams one server holds at once.")
     user_streams_max: Whole = _bounded(20, 1, 10_000, "Streams one user may have on one server.")
+    user_pages_max: Whole = _bounded(
+        6, 1, 10_000, "Different pages of the dashboard that one user may follow live on one server."
+    )
     push_send_seconds: Number = _bounded(10, 0.1, 300, "A stream whose client takes nothing for this long is ended.")
     push_beat_seconds: Number = _bounded(15, 0.1, 300, "How often a stream says that it is alive.")
     push_compare_seconds: Number = _bounded(

@@ -41,7 +41,8 @@ from livewell.server.pages import CLOSED
 from livewell.telemetry.redact import redact
 
 ADDRESS_CHARS_MAX = 2000
-_GONE = (ActNotFound, AlertNotFound, JobNotFound, UnknownLimiter, UnknownQueue, UnknownSchedule, UnknownType)
+_SILENCE_SECONDS_MIN = 10.0
+GONE = (ActNotFound, AlertNotFound, JobNotFound, UnknownLimiter, UnknownQueue, UnknownSchedule, UnknownType)
 HEADERS = {**CLOSED, "Cache-Control": "no-store"}
 Endpoint = Callable[[Request], Awaitable[Response]]
 Panels = Callable[[Visit], Awaitable[Sequence[Panel] | Elsewhere]]
@@ -94,7 +95,8 @@ class Frame:
     def failure(self, problem: Problem, path: str) -> Response:
         """A problem as a page. A caller who is unknown is led to the login."""
         if problem.status == 401:
-            return RedirectResponse(f"/login?to={quote(path[:ADDRESS_CHARS_MAX], safe='')}", 303, HEADERS)
+            to = quote(quote(path)[:ADDRESS_CHARS_MAX], safe="")
+            return RedirectResponse(f"/login?to={to}", 303, HEADERS)
         if problem.status == busy().status:
             return self._failed(503, "The server cannot answer now.", problem.detail or "", problem.headers)
         if problem.word == "scope":
@@ -111,19 +113,19 @@ class Frame:
             try:
                 return await answer(request)
             except Problem as problem:
-                return self.failure(problem, request.url.path)
+                return self.failure(problem, _path(request))
 
         return told
 
     async def _show(self, request: Request) -> Response:
-        shown = self.find(request.url.path)
+        shown = self.find(_path(request))
         assert shown is not None  # noqa: S101 - its route matched
         caller: Caller = request.state.caller
         check_look(caller, shown.view)
-        visit = Visit(request.state.server, caller, request.url.path, shown.parts, dict(request.query_params))
+        visit = Visit(request.state.server, caller, _path(request), shown.parts, dict(request.query_params))
         try:
             panels = await shown.panels(visit)
-        except _GONE as error:
+        except GONE as error:
             return self._failed(404, "It is not there.", str(error))
         except LivewellError as error:
             return self._failed(503, "This page cannot be read now.", str(error))
@@ -133,7 +135,8 @@ class Frame:
         secret = form.cookie(request, form.TOKEN_COOKIE) or form.new_secret()
         token = form.token(secret)
         html = [one.complete(token) for one in painted]
-        answer = self._page(shown.view.title, request, html, form.said(request), token=token)
+        address = _address(request) if shown.view.live else ""
+        answer = self._page(shown.view.title, request, html, form.said(request), token=token, address=address)
         form.keep(answer, request, form.TOKEN_COOKIE, secret)
         answer.delete_cookie(form.SAID_COOKIE, path="/", httponly=True, samesite="strict")
         return answer
@@ -147,9 +150,9 @@ class Frame:
             query = dict(request.query_params)
             doing: Callable[[Visit], Awaitable[Done]] = one.load(f"act {act.path}", act.act)
             try:
-                visit = Visit(request.state.server, caller, request.url.path, parts, query, fields, chosen)
+                visit = Visit(request.state.server, caller, _path(request), parts, query, fields, chosen)
                 done = await doing(visit)
-            except _GONE as error:
+            except GONE as error:
                 return self._failed(404, "It is gone: nothing was done.", str(error))
             except (InvalidOption, InvalidPayload) as error:
                 return self._failed(400, "Nothing was done.", str(error))
@@ -177,9 +180,11 @@ class Frame:
         said: str | None,
         *,
         token: str,
+        address: str = "",
         secret: str | None = None,
         to: str = "",
     ) -> Response:
+        """address: where the page follows itself; empty for a page that stays as it is."""
         caller: Caller = request.state.caller
         rights = Rights.of(caller)
         text = rendering.page(
@@ -188,8 +193,9 @@ class Frame:
             title=title,
             panels=panels,
             nav=_navigation(self._offered, rights),
-            here=request.url.path,
-            address="" if secret else _address(request),
+            here=_path(request),
+            address=address,
+            silence_seconds=silence_seconds(request.state.server.settings.push_beat_seconds),
             said=said,
             secret=secret,
             to=to,
@@ -225,8 +231,22 @@ def _allowed(request: Request, scope: str) -> Caller:
     return caller
 
 
+def silence_seconds(beat_seconds: float) -> float:
+    """After how long without a byte a tab takes its stream for lost. The server sends a beat before."""
+    return max(_SILENCE_SECONDS_MIN, 3 * beat_seconds)
+
+
+def _path(request: Request) -> str:
+    """As the routes see it. In request.url a question mark of the path is %3F, which is another key."""
+    path: str = request.scope["path"]
+    return path
+
+
 def _address(request: Request) -> str:
-    """As the browser asked for it, so that the page can follow itself (live.py)."""
-    path = quote(request.url.path, safe="/")
-    query = f"?{request.url.query}" if request.url.query else ""
-    return (path + query)[:ADDRESS_CHARS_MAX]
+    """As the browser asked for it, so that the page can follow itself (live.py).
+
+    Empty if it is too long: a part of it would be the address of another page.
+    """
+    query = request.scope["query_string"].decode("latin-1")
+    found = quote(_path(request)) + (f"?{query}" if query else "")
+    return found if len(found) <= ADDRESS_CHARS_MAX else ""

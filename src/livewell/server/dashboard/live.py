@@ -1,18 +1,28 @@
 """The stream of an open page: its panels again, whenever one of them has changed.
 
-    first tab opens ──▶ painting every PAINT_SECONDS ──changed──▶ event panel {id, html} to each tab
-                           │      └──the same──▶ event seen {id, at}: it is still true
+    first tab opens ──▶ painting ──changed──▶ event panel {id, html} to each tab ──rest──▶ painting
+                           │ ├──the same──▶ event seen {id, at}: it is still true
+                           │ ├──other panels than before──▶ event order {ids}
+                           │ ├──cannot be read──▶ event failed {reason}; can be again──▶ event mended
+                           │ └──is not there, or elsewhere──▶ event gone {reason, to}
                            └──last tab closes──▶ ended
 
 All tabs that show one address to people with the same rights share one painting, and what panels
-say of the system's state comes from the sampler: ten tabs ask the database as often as one.
+say of the system's state comes from the sampler: ten tabs ask the database as often as one. A tab
+names the hashes of the panels that it shows already, and these are not sent again.
+
+A painting rests ten times as long as it took, and PAINT_SECONDS at least: a page that is dear to
+read takes a tenth of one connection's time. A client has user_pages_max paintings at most, so
+nobody who opens many addresses holds up the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, unquote
 
@@ -21,23 +31,33 @@ import structlog
 from fastapi import APIRouter, Query, Request
 
 from livewell.errors import LivewellError
-from livewell.server.answers.problems import Problem, not_found
+from livewell.server.answers.problems import Problem, not_found, too_many
 from livewell.server.auth.caller import Caller
+from livewell.server.auth.share_owner import client_of
 from livewell.server.dashboard import form, rendering
-from livewell.server.dashboard.frame import ADDRESS_CHARS_MAX, Frame, Shown, check_look
-from livewell.server.dashboard.rendering import Painted
+from livewell.server.dashboard.frame import ADDRESS_CHARS_MAX, GONE, Frame, Shown, check_look
+from livewell.server.dashboard.rendering import HASH_CHARS, Painted
 from livewell.server.dashboard.visit import Elsewhere, Rights, Visit
 from livewell.server.depends import Observer, TheState
 from livewell.server.process import ServerProcess
 from livewell.server.streams.stream import Stream, event
+from livewell.shares import Client
+from livewell.telemetry.redact import redact
 
 log = structlog.get_logger("livewell.dashboard")
 router = APIRouter(prefix="/v1", tags=["operations"])
 
 PAINT_SECONDS = 2.0
-_STREAM: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Events: panel (id, html), seen (id, at), beat, bye.", "content": {"text/event-stream": {}}}
-}
+PAINT_RESTS = 10  # times as long as the painting took
+PANELS_MAX = 64  # whose hashes a tab may name
+_EVENTS = (
+    "Events: order (ids), panel (id, html), seen (id, at), failed (reason), mended, gone (reason, to), "
+    "away, back, beat, bye."
+)
+_STREAM: dict[int | str, dict[str, Any]] = {200: {"description": _EVENTS, "content": {"text/event-stream": {}}}}
+_HASH = f"[0-9a-f]{{{HASH_CHARS}}}"
+_FAULT = "it has a fault; the server's log says which."
+_HIDDEN = "who may operate is told why."
 Address = Annotated[
     str,
     Query(
@@ -47,16 +67,46 @@ Address = Annotated[
         description="The address that is open.",
     ),
 ]
+Has = Annotated[
+    str,
+    Query(
+        alias="has",
+        max_length=PANELS_MAX * (HASH_CHARS + 1),
+        pattern=f"^({_HASH}(,{_HASH})*)?$",
+        description="The data-hash of each panel that is shown already, with commas between them.",
+    ),
+]
 Place = tuple[Rights, str]
+Rest = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The page cannot be read now; what its tabs show is as old as it says."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """There is no such page any more, or it is at another address."""
+
+    reason: str
+    to: str | None = None
+
+
+Trouble = Failed | Gone
 
 
 class Painting:
     """One address, painted again and again while at least one tab shows it."""
 
-    def __init__(self, shown: Shown, visit: Visit) -> None:
+    def __init__(self, shown: Shown, visit: Visit, rest: Rest) -> None:
         self._shown = shown
         self._visit = visit
+        self._rest = rest
         self.panels: dict[str, Painted] = {}
+        self.trouble: Trouble | None = None
         self.tabs: set[Tab] = set()
         self._task = asyncio.create_task(self._paint(), name="dashboard painting")
 
@@ -66,75 +116,131 @@ class Painting:
 
     async def _paint(self) -> None:
         while True:
-            try:
-                panels = await self._shown.panels(self._visit)
-            except (LivewellError, Problem) as error:
-                log.warning("a page could not be read", page=self._visit.path, error=str(error))
-            else:
-                for panel in () if isinstance(panels, Elsewhere) else panels:
-                    self.panels[panel.id] = await rendering.paint(panel, self._visit.rights)
-                for tab in self.tabs:
-                    tab.wake.set()
-            await asyncio.sleep(PAINT_SECONDS)
+            began = time.monotonic()
+            self.trouble = await self._read()
+            for tab in self.tabs:
+                tab.wake.set()
+            await self._rest(rest_seconds(time.monotonic() - began))
+
+    async def _read(self) -> Trouble | None:
+        """Read and render each panel; why that is not possible, if it is not."""
+        path = self._visit.path
+        try:
+            panels = await self._shown.panels(self._visit)
+            if isinstance(panels, Elsewhere):
+                return Gone("It is at another address now.", panels.to)
+            # All at once: a tab that asks meanwhile would take panels that are not painted yet for gone.
+            self.panels = {panel.id: await rendering.paint(panel, self._visit.rights) for panel in panels}
+        except GONE as error:
+            return Gone(redact(str(error)))
+        except Problem as problem:
+            told = problem.detail or "It cannot be read."
+            return Gone(told) if problem.status == 404 else Failed(told)
+        except LivewellError as error:
+            log.warning("a page could not be read", page=path, error=str(error))
+            # The text of an error of the database may hold the statement.
+            return Failed(redact(str(error)) if self._visit.may_operate else _HIDDEN)
+        except Exception:
+            log.exception("a page has a fault", page=path)
+            return Failed(_FAULT)
+        return None
+
+
+def rest_seconds(took_seconds: float) -> float:
+    """How long a painting rests that took so long."""
+    return max(PAINT_SECONDS, PAINT_RESTS * took_seconds)
 
 
 class Paintings:
     """The paintings of one server, by the rights of who looks and by address."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, rest: Rest = asyncio.sleep) -> None:
         self._frame = frame
+        self._rest = rest
         self._open: dict[Place, Painting] = {}
+        self._tabs: dict[Client, set[Tab]] = {}
 
-    def follow(self, address: str, state: ServerProcess, caller: Caller, token: str) -> Tab:
-        """A tab that shows this address."""
+    def follow(
+        self, address: str, state: ServerProcess, caller: Caller, token: str, has: frozenset[str] = frozenset()
+    ) -> Tab:
+        """A tab that shows this address; has: the hashes of the panels that it shows already."""
         quoted, _, query = address.partition("?")
         path = unquote(quoted)
         shown = self._frame.find(path)
         if shown is None:
             raise not_found()
         check_look(caller, shown.view)
-        place = Rights.of(caller), address
+        if not shown.view.live:
+            raise Problem(400, "This page does not change by itself.", word="not-live", field="query.page")
+        client, place = client_of(caller), (Rights.of(caller), address)
+        self._admit(client, place, state)
         painting = self._open.get(place)
         if painting is None:
-            visit = Visit(state, caller, path, shown.parts, dict(parse_qsl(query)))
-            painting = self._open[place] = Painting(shown, visit)
-        tab = Tab(self, place, painting, token)
+            visit = Visit(state, caller, path, shown.parts, dict(parse_qsl(query, keep_blank_values=True)))
+            painting = self._open[place] = Painting(shown, visit, self._rest)
+        tab = Tab(self, client, place, painting, token=token, has=has)
         painting.tabs.add(tab)
+        self._tabs.setdefault(client, set()).add(tab)
         return tab
 
-    def leave(self, place: Place, tab: Tab) -> None:
+    def _admit(self, client: Client, place: Place, state: ServerProcess) -> None:
+        """Raise if this is one page too many. A second tab of the same page costs nothing."""
+        followed = {tab.place for tab in self._tabs.get(client, ())}
+        most = state.settings.user_pages_max
+        if place not in followed and len(followed) >= most:
+            raise too_many(
+                f"You follow {most} different pages; close or pause one of them.",
+                seconds=state.settings.push_beat_seconds,
+                word="pages",
+            )
+
+    def leave(self, tab: Tab) -> None:
         """The tab is closed; the last one ends the painting."""
-        painting = self._open.get(place)
-        if painting is None:
-            return
-        painting.tabs.discard(tab)
-        if not painting.tabs:
-            painting.stop()
-            del self._open[place]
+        mine = self._tabs.get(tab.client, set())
+        mine.discard(tab)
+        if not mine:
+            self._tabs.pop(tab.client, None)
+        tab.painting.tabs.discard(tab)
+        if not tab.painting.tabs and self._open.get(tab.place) is tab.painting:
+            tab.painting.stop()
+            del self._open[tab.place]
 
 
 class Tab:
     """The source of one stream."""
 
-    def __init__(self, paintings: Paintings, place: Place, painting: Painting, token: str) -> None:
+    def __init__(
+        self, paintings: Paintings, client: Client, place: Place, painting: Painting, *, token: str, has: frozenset[str]
+    ) -> None:
+        self.client = client
+        self.place = place
+        self.painting = painting
         self._paintings = paintings
-        self._place = place
-        self._painting = painting
         self._token = token
+        self._has = has
+        self._order: list[str] = []
         self._sent: dict[str, Painted] = {}
+        self._told: Trouble | None = None
         self.wake = asyncio.Event()
         self.much = False
         self.name = f"page:{secrets.token_hex(8)}"
 
     def next(self) -> bytes | None:
-        """Every panel that changed since it was sent, and the instants of the others."""
+        """Every panel that changed since it was sent, the instants of the others, and what is wrong."""
         events = []
-        for name, painted in self._painting.panels.items():
+        if self._order != (order := list(self.painting.panels)):
+            self._order = order
+            events.append(event("order", orjson.dumps({"ids": order})))
+        for name, painted in self.painting.panels.items():
             sent = self._sent.get(name)
             if sent is painted:
                 continue
             self._sent[name] = painted
-            events.append(self._event(painted, is_new=sent is None or sent.html != painted.html))
+            is_shown = painted.hash(self._token) in self._has if sent is None else sent.html == painted.html
+            events.append(self._event(painted, is_new=not is_shown))
+        if self.painting.trouble != self._told:
+            self._told = self.painting.trouble
+            events.append(_trouble(self._told))
         return b"".join(events) or None
 
     def _event(self, painted: Painted, *, is_new: bool) -> bytes:
@@ -152,13 +258,22 @@ class Tab:
 
     def close(self) -> None:
         """The browser has gone."""
-        self._paintings.leave(self._place, self)
+        self._paintings.leave(self)
+
+
+def _trouble(trouble: Trouble | None) -> bytes:
+    if trouble is None:
+        return event("mended", b"{}")
+    return event("gone" if isinstance(trouble, Gone) else "failed", orjson.dumps(asdict(trouble)))
 
 
 @router.get("/pages/stream", status_code=200, response_class=Stream, responses=_STREAM)
-async def stream_page(request: Request, state: TheState, caller: Observer, address: Address = "/") -> Stream:
+async def stream_page(
+    request: Request, state: TheState, caller: Observer, address: Address = "/", has: Has = ""
+) -> Stream:
     """Follow what a page of the dashboard shows."""
     state.streams.admit(caller)
     token = form.token(form.cookie(request, form.TOKEN_COOKIE) or "")
     paintings: Paintings = request.state.paintings
-    return state.streams.start(caller, paintings.follow(address, state, caller, token), Rights.of(caller).scopes)
+    tab = paintings.follow(address, state, caller, token, frozenset(has.split(",")))
+    return state.streams.start(caller, tab, Rights.of(caller).scopes)

@@ -3,13 +3,15 @@
 A capability's templates are <its name>/<file>; those of the frame are in web/dashboard. Everything
 that a template prints is escaped, and a name that is not there is an error.
 
-Two things in a panel are not the panel's own: the token of its forms, which belongs to a browser,
-and the instant of its data, which moves when nothing else does. Both are marks in what is rendered,
-so one rendering serves all tabs and two renderings can be compared.
+Three things in a panel are not the panel's own: the token of its forms, which belongs to a browser,
+the instant of its data, which moves when nothing else does, and the hash of the rest. They are marks
+in what is rendered, so one rendering serves all tabs and two renderings can be compared. A tab that
+comes back says which hashes it shows, and is sent the other panels.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -40,11 +42,14 @@ from livewell.web import DASHBOARD, UI
 log = structlog.get_logger("livewell.dashboard")
 
 LINE_WIDTH, LINE_HEIGHT = 240, 40
+HASH_CHARS = 16
 _TEXT_CHARS_MAX = 20_000
 _MARK = "\ufdd0"  # stands for nothing in any text
 _MARKED = re.compile(f'"{_MARK}([^"{_MARK}]*){_MARK}"')
 _TOKEN = secrets.token_hex(16)  # no text of a page can be these marks
 _AS_OF = secrets.token_hex(16)
+_HASH = secrets.token_hex(16)
+_MARKS = re.compile("|".join((_TOKEN, _AS_OF, _HASH)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,13 @@ class Painted:
 
     def complete(self, token: str) -> str:
         """For one browser."""
-        return self.html.replace(_TOKEN, token).replace(_AS_OF, instant(self.as_of))
+        given = {_TOKEN: token, _AS_OF: instant(self.as_of), _HASH: self.hash(token)}
+        return _MARKS.sub(lambda mark: given[mark[0]], self.html)
+
+    def hash(self, token: str) -> str:
+        """Of what a reader in one browser sees, but for the instant. It is the same in every process."""
+        own = _MARKS.sub(lambda mark: token if mark[0] == _TOKEN else "", self.html)
+        return hashlib.sha256(own.encode()).hexdigest()[:HASH_CHARS]
 
 
 def environment(rights: Rights) -> Environment:
@@ -125,6 +136,7 @@ def _painted(panel: Panel, rights: Rights, state: str, found: Loaded | None = No
         state=state,
         reason=redact(reason),
         as_of=Markup(_AS_OF),  # noqa: S704 - our own mark
+        hash=_HASH,
         body=Markup(body),  # noqa: S704 - rendered by a template, which escapes
     )
     as_of = found.as_of if found is not None else None

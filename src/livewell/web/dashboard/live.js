@@ -1,29 +1,39 @@
 /**
  * The stream of an open page.
  *
- *     following ──panel, seen──▶ repaint.js
- *        │  └──hidden tab, pause──▶ let go ──back──▶ following
- *        ├──away, back──▶ said
- *        └──dropped──▶ said, tried again with growing pauses
+ *     following ──order, panel, seen──▶ repaint.js
+ *        │  ├──hidden tab, pause──▶ let go ──back──▶ following
+ *        │  ├──away, back; failed, mended──▶ said
+ *        │  ├──gone──▶ said, with where it is now; let go
+ *        │  └──dropped, silent, busy, too many──▶ said, tried again with growing pauses
+ *        └──login over, not allowed──▶ said; tried again when the tab is shown again
+ *
+ * It is read with fetch: an EventSource does not say which status it was refused with, and follows a silent connection for ever.
  * @module live
  */
 
-import { arrived, seen } from "./repaint.js";
+import { element } from "./element.js";
+import { arrange, arrived, begin, seen } from "./repaint.js";
 
 const RETRY_MS = [1000, 2000, 5000, 10000];
+const OLD = "nothing here is newer than its time says";
 
 export class Live {
   #page;
+  #silenceMs;
   #words;
   #button;
-  #source = null;
+  #lost = null; // ends the connection
   #retry = 0;
   #tries = 0;
   #paused = false;
+  #away = false;
+  #failed = null;
 
   /** @param {HTMLElement} box  with the page's address, a place for words and the button that pauses */
   constructor(box) {
     this.#page = box.dataset.page;
+    this.#silenceMs = Number(box.dataset.silence) * 1000;
     this.#words = box.querySelector("#live-words");
     this.#button = box.querySelector("#pause");
     this.#button.hidden = false;
@@ -41,33 +51,101 @@ export class Live {
 
   #letGo() {
     clearTimeout(this.#retry);
-    this.#source?.close();
-    this.#source = null;
+    this.#lost?.abort();
+    this.#lost = null;
   }
 
-  #follow() {
+  async #follow() {
     this.#letGo();
     if (this.#paused) return this.#say("Paused");
     if (document.hidden) return this.#say("");
-    const source = (this.#source = new EventSource(`/v1/pages/stream?page=${encodeURIComponent(this.#page)}`));
-    const on = (name, act) => source.addEventListener(name, (event) => act(event.data ? JSON.parse(event.data) : null));
-    on("open", () => ((this.#tries = 0), this.#say("Live")));
-    on("panel", ({ id, html }) => arrived(id, html));
-    on("seen", ({ id, at }) => seen(id, at));
-    on("away", () => this.#say("The database does not answer: nothing here is newer than its time says"));
-    on("back", () => this.#say("Live"));
-    on("bye", ({ reason }) => (reason === "rights" ? location.reload() : this.#again()));
-    source.addEventListener("error", () => this.#again());
+    const lost = (this.#lost = new AbortController());
+    const refused = await this.#connect(lost).catch(() => null); // null: the network, or the server has gone
+    if (this.#lost !== lost) return; // let go, or follows anew
+    this.#letGo();
+    if (refused) this.#refused(refused);
+    else this.#again(`Not connected: ${OLD}`);
   }
 
-  #again() {
-    this.#letGo();
-    this.#say("Not connected: nothing here is newer than its time says");
-    const wait = RETRY_MS[Math.min(this.#tries++, RETRY_MS.length - 1)];
+  /** Read until the stream ends; what the server says if it refuses. */
+  async #connect(lost) {
+    const address = `/v1/pages/stream?page=${encodeURIComponent(this.#page)}&has=${begin().join()}`;
+    const heard = silence(lost, this.#silenceMs);
+    try {
+      const answer = await fetch(address, { headers: { Accept: "text/event-stream" }, cache: "no-store", signal: lost.signal });
+      if (!answer.ok) return await refusal(answer);
+      [this.#tries, this.#away, this.#failed] = [0, false, null];
+      this.#tell();
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let text = ""; ; ) {
+        const { value, done } = await reader.read();
+        if (done || this.#lost !== lost) return null;
+        heard();
+        const frames = (text + value).split("\n\n");
+        text = frames.pop();
+        for (const frame of frames) this.#take(frame);
+      }
+    } finally {
+      heard.stop();
+    }
+  }
+
+  #take(frame) {
+    const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(frame) ?? [];
+    const act = this.#acts[name];
+    if (act) act(JSON.parse(data));
+  }
+
+  #acts = {
+    order: ({ ids }) => arrange(ids),
+    panel: ({ id, html }) => arrived(id, html),
+    seen: ({ id, at }) => seen(id, at),
+    away: () => this.#tell((this.#away = true)),
+    back: () => this.#tell((this.#away = false)),
+    failed: ({ reason }) => this.#tell((this.#failed = reason)),
+    mended: () => this.#tell((this.#failed = null)),
+    gone: ({ reason, to }) => (this.#letGo(), this.#say(`No longer live: ${reason}`, to, "Go there")),
+    bye: ({ reason }) => reason === "rights" && location.reload(),
+  };
+
+  #tell() {
+    if (this.#away) this.#say(`The database does not answer: ${OLD}`);
+    else if (this.#failed) this.#say(`This page cannot be read now, and ${OLD}: ${this.#failed}`);
+    else this.#say("Live");
+  }
+
+  #refused({ status, detail, seconds }) {
+    if (status === 401) return this.#say(`Your login is over: ${OLD}`, `/login?to=${encodeURIComponent(this.#page)}`, "Log in");
+    if (status === 429) return this.#again(`Not live: ${detail}`, seconds);
+    if (status >= 500) return this.#again(`The server is busy: ${OLD}`, seconds);
+    this.#say(`Not live: ${detail}`);
+  }
+
+  #again(words, seconds = 0) {
+    this.#say(words);
+    const wait = Math.max(seconds * 1000, RETRY_MS[Math.min(this.#tries++, RETRY_MS.length - 1)]);
     this.#retry = setTimeout(() => this.#follow(), wait * (0.8 + Math.random() * 0.4));
   }
 
-  #say(words) {
-    if (this.#words.textContent !== words) this.#words.textContent = words;
+  #say(words, href = "", label = "") {
+    if (this.#words.dataset.said === words + href) return; // a reader of the screen hears it once
+    this.#words.dataset.said = words + href;
+    this.#words.replaceChildren(words, ...(href ? [" ", element("a", { href }, label)] : []));
   }
+}
+
+/** The server says every few seconds that it is there: end a connection that says nothing for so long. */
+function silence(lost, ms) {
+  const over = () => lost.abort(new Error("silent"));
+  let timer = setTimeout(over, ms);
+  const heard = () => (clearTimeout(timer), (timer = setTimeout(over, ms)));
+  heard.stop = () => clearTimeout(timer);
+  return heard;
+}
+
+/** The problem document of an answer; a proxy between may have answered something else. */
+async function refusal(answer) {
+  const problem = await answer.json().catch(() => ({}));
+  const seconds = Number(answer.headers.get("Retry-After")) || 0;
+  return { status: answer.status, detail: problem.detail ?? `the server answered ${answer.status}.`, seconds };
 }

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from livewell.capability import offered
+from livewell.capability import Capability, capabilities, offered
 from livewell.errors import LivewellError
 from livewell.operations.state import failed_parts
 from livewell.server.dashboard.visit import Loaded, Panel, Visit, loaded
@@ -79,8 +79,22 @@ async def panels(visit: Visit) -> list[Panel]:
         Panel("limits", "Limits", "overview_limits.html", limits, "No upstream has a limit.", wide=False),
         Panel("work", "Work", "overview_work.html", work, "No queue is declared yet.", wide=False),
     ]
-    added = await asyncio.gather(*(panels(visit) for _, panels in offered("overview")))
+    added = await asyncio.gather(*(added_panels(one, visit) for one in capabilities() if one.overview is not None))
     return [*ours, *(panel for several in added for panel in several)]
+
+
+async def added_panels(one: Capability, visit: Visit) -> Sequence[Panel]:
+    """What a capability adds to the first page. If it cannot say, one panel of it has failed."""
+    try:
+        found: Sequence[Panel] = await one.load("overview", one.overview or "")(visit)
+    except Exception as error:  # noqa: BLE001 - painting the panel logs it, and the page says so
+        failure = error
+
+        async def fail() -> Loaded:
+            raise failure
+
+        return [Panel(f"overview-{one.name}", one.name.capitalize(), "overview_work.html", fail)]
+    return found
 
 
 def of_sample(sample: Sample, part: str | None, *, is_empty: bool = False, **data: Any) -> Loaded:
