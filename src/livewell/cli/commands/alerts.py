@@ -9,7 +9,17 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
-from livewell.cli.output import AS_JSON, LIMIT, Column, place_by_id, print_facts, print_json, print_table, say_more, say_next
+from livewell.cli.output import (
+    AS_JSON,
+    LIMIT,
+    Column,
+    place_by_id,
+    print_facts,
+    print_json,
+    print_table,
+    say_more,
+    say_next,
+)
 from livewell.cli.terminal import echo
 from livewell.duration import seconds
 from livewell.words import age, number, span

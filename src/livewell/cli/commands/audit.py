@@ -10,8 +10,7 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
-from livewell.cli.output import AS_JSON, LIMIT, Column, JobId, print_json, print_table
-from livewell.cli.terminal import echo
+from livewell.cli.output import AS_JSON, LIMIT, Column, JobId, print_json, print_table, say_next
 from livewell.words import age
 
 if TYPE_CHECKING:
