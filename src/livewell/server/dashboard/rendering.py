@@ -30,7 +30,7 @@ from livewell.capability import capabilities
 from livewell.errors import LivewellError
 from livewell.server.answers.problems import Problem
 from livewell.server.dashboard.visit import Loaded, Panel, Rights
-from livewell.server.dashboard.withheld import withhold
+from livewell.server.dashboard.withheld import NOTHING_NEWER, reason_of, withhold
 from livewell.server.pages import shelf
 from livewell.telemetry.control_characters import escaped, printable
 from livewell.telemetry.redact import redact
@@ -107,9 +107,10 @@ async def paint(panel: Panel, rights: Rights) -> Painted:
     try:
         found = await panel.load()
         state = "stale" if found.stale else "empty" if found.is_empty else "data"
-        return _painted(panel, rights, state, found, reason=found.stale or "")
+        reason = NOTHING_NEWER if found.stale and not (rights.operate or found.is_open) else found.stale or ""
+        return _painted(panel, rights, state, found, reason=reason)
     except (LivewellError, Problem) as error:
-        return _painted(panel, rights, "failed", reason=str(error))
+        return _painted(panel, rights, "failed", reason=reason_of(error, may_operate=rights.operate))
     except Exception:
         log.exception("a panel has a fault", panel=panel.id, template=panel.template)
         return _painted(panel, rights, "failed", reason="this panel has a fault; the server's log says which.")
@@ -123,6 +124,7 @@ def _painted(panel: Panel, rights: Rights, state: str, found: Loaded | None = No
         rights,
         panel=panel,
         state=state,
+        is_dated=found is not None and found.as_of is not None,
         reason=redact(reason),
         as_of=Markup(_AS_OF),  # noqa: S704 - our own mark
         body=Markup(body),  # noqa: S704 - rendered by a template, which escapes

@@ -80,6 +80,8 @@ async def panels(visit: Visit) -> list[Panel] | Elsewhere:
 
     async def why() -> Loaded:
         found = await asked()
+        if not visit.may_operate:
+            found = found.without_errors()
         return loaded(
             why=found,
             words=_sentence(found.operator_words),
