@@ -5,8 +5,10 @@ from __future__ import annotations
 from livewell.alerts.admin import AlertAdmin
 from livewell.duration import seconds
 from livewell.operations.manual import find_page
+from livewell.operations.state import failed_parts
 from livewell.server.answers.json_answer import cursor
 from livewell.server.dashboard.manual import blocks
+from livewell.server.dashboard.pages.unjudged import unjudged
 from livewell.server.dashboard.visit import PAGE_ROWS, Done, Loaded, Panel, Visit, loaded
 from livewell.words import span
 
@@ -24,7 +26,10 @@ async def panels(visit: Visit) -> list[Panel]:
         found = await admin.alerts(after=after, limit=PAGE_ROWS)
         following = cursor(found[-1]["id"]) if len(found) == PAGE_ROWS else None
         found.sort(key=lambda one: (one["state"] != "fired", one["level"], one["id"]))
-        return loaded(alerts=found, tones=TONES, next=following, is_empty=not found)
+        sample = await visit.state.looks.sampler.look()
+        broken = failed_parts(sample.document).get("alerts")
+        unknown = ["the state of the rules could not be read"] if broken is not None else unjudged(sample.document)
+        return loaded(alerts=found, unjudged=unknown, tones=TONES, next=following, is_empty=not (found or unknown))
 
     async def silences() -> Loaded:
         found = await admin.silences()

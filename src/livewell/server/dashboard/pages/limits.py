@@ -8,8 +8,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from livewell.db import Database
-from livewell.errors import UnknownLimiter
+from livewell.errors import LivewellError, UnknownLimiter
 from livewell.operations.mend import Mender
+from livewell.operations.state import failed_parts
 from livewell.refresh.nudges import DUE
 from livewell.refresh.plan.budget import pace_of_day, plan_budget
 from livewell.refresh.plan.facts import BudgetFacts, read_facts
@@ -37,9 +38,15 @@ async def panels(visit: Visit) -> list[Panel]:
         sample = await visit.state.plans.look()
         planned = planned_upstreams(sample.plan)
         state = await visit.state.looks.sampler.look()
+        broken = failed_parts(state.document).get("limits")
+        if broken is not None:
+            raise LivewellError(broken)  # without it nobody knows whether calls are stopped
         stopped = stopped_credentials(parts(state.document, "limits", "limiters"))
         found = [{**one, "plan": planned.get(one["upstream"]), **stopped(one["upstream"])} for one in budgets]
-        return Loaded({"upstreams": found}, stale=sample.error, is_empty=not found)
+        at = sample.plan.at if sample.plan and sample.error else state.at if state.error else None
+        has_failed = sample.plan is None and sample.error is not None
+        data = {"upstreams": found, "plan_failed": has_failed}
+        return Loaded(data, at, sample.error or state.error, is_empty=not found)
 
     async def limiters() -> Loaded:
         sample = await visit.state.looks.sampler.look()
@@ -54,10 +61,12 @@ async def panels(visit: Visit) -> list[Panel]:
 
     async def slow() -> Loaded:
         sample = await visit.state.plans.look()
+        if sample.plan is None:
+            if sample.error is not None:
+                raise LivewellError(sample.error)  # no advice is not the advice to slow down nothing
+            return loaded(is_empty=True)
         planned = list(planned_upstreams(sample.plan).values())
-        at = sample.plan.at if sample.plan else None
-        empty = sample.plan is None and sample.error is None
-        return Loaded({"upstreams": planned, "types_max": TYPES_MAX}, at, sample.error, is_empty=empty)
+        return Loaded({"upstreams": planned, "types_max": TYPES_MAX}, sample.plan.at, sample.error)
 
     return [
         Panel("hold", "Will they hold?", "limits_hold.html", hold, _NO_UPSTREAM),
