@@ -177,7 +177,7 @@ class Frame:
         painted = await asyncio.gather(*(rendering.paint(panel, visit.rights) for panel in panels))
         secret = form.cookie(request, form.TOKEN_COOKIE) or form.new_secret()
         token = form.token(secret)
-        html = [one.complete(token) for one in painted]
+        html = [one.complete(token, _login(request)) for one in painted]
         answer = self._page(shown.view.title, request, html, form.said(request), token=token)
         form.keep(answer, request, form.TOKEN_COOKIE, secret)
         answer.delete_cookie(form.SAID_COOKIE, path="/", httponly=True, samesite="strict")
@@ -227,7 +227,7 @@ class Frame:
         """The panels of an act, on a page that does not follow itself."""
         painted = await asyncio.gather(*(rendering.paint(panel, visit.rights) for panel in answer.panels))
         token = form.token(form.cookie(request, form.TOKEN_COOKIE) or "")
-        html = [one.complete(token) for one in painted]
+        html = [one.complete(token, _login(request)) for one in painted]
         page = self._page(answer.title, request, html, None, token=token, is_followed=False)
         page.status_code = answer.status
         return page
@@ -257,7 +257,7 @@ class Frame:
             said=said,
             secret=secret,
             to=to,
-            login=caller.key_id if caller.kind == "login" else None,
+            login=_login(request),
             token=token,
         )
         return HTMLResponse(text, headers=HEADERS)
@@ -291,6 +291,12 @@ def _asked_address(scope: Scope) -> str:
         if len(address) <= ADDRESS_CHARS_MAX:
             return address
     return "/"
+
+
+def _login(request: Request) -> str | None:
+    """The login of this browser; None for a key or a token."""
+    caller: Caller = request.state.caller
+    return caller.key_id if caller.kind == "login" else None
 
 
 def check_look(caller: Caller, view: View) -> None:

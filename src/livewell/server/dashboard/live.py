@@ -98,7 +98,7 @@ class Paintings:
         if painting is None:
             visit = Visit(state, caller, path, shown.parts, dict(parse_qsl(query)))
             painting = self._open[place] = Painting(shown, visit)
-        tab = Tab(self, place, painting, token)
+        tab = Tab(self, place, painting, token, caller.key_id if caller.kind == "login" else None)
         painting.tabs.add(tab)
         return tab
 
@@ -116,11 +116,12 @@ class Paintings:
 class Tab:
     """The source of one stream."""
 
-    def __init__(self, paintings: Paintings, place: Place, painting: Painting, token: str) -> None:
+    def __init__(self, paintings: Paintings, place: Place, painting: Painting, token: str, login: str | None) -> None:
         self._paintings = paintings
         self._place = place
         self._painting = painting
         self._token = token
+        self._login = login
         self._sent: dict[str, Painted] = {}
         self.wake = asyncio.Event()
         self.much = False
@@ -140,7 +141,7 @@ class Tab:
     def _event(self, painted: Painted, *, is_new: bool) -> bytes:
         if not is_new:
             return event("seen", orjson.dumps({"id": painted.id, "at": painted.as_of.isoformat()}))
-        document: Mapping[str, str] = {"id": painted.id, "html": painted.complete(self._token)}
+        document: Mapping[str, str] = {"id": painted.id, "html": painted.complete(self._token, self._login)}
         return event("panel", orjson.dumps(document))
 
     def over(self) -> str | None:

@@ -3,9 +3,10 @@
 A capability's templates are <its name>/<file>; those of the frame are in web/dashboard. Everything
 that a template prints is escaped, and a name that is not there is an error.
 
-Two things in a panel are not the panel's own: the token of its forms, which belongs to a browser,
-and the instant of its data, which moves when nothing else does. Both are marks in what is rendered,
-so one rendering serves all tabs and two renderings can be compared.
+Three things in a panel are not the panel's own: the token of its forms and the sign at the reader's
+own login, which belong to a browser, and the instant of its data, which moves when nothing else
+does. All are marks in what is rendered, so one rendering serves all tabs and two renderings can be
+compared.
 """
 
 from __future__ import annotations
@@ -43,8 +44,11 @@ LINE_WIDTH, LINE_HEIGHT = 240, 40
 _TEXT_CHARS_MAX = 20_000
 _MARK = "\ufdd0"  # stands for nothing in any text
 _MARKED = re.compile(f'"{_MARK}([^"{_MARK}]*){_MARK}"')
+_YOURS = '<span class="tag" data-tone="warn">this browser</span>'
 _TOKEN = secrets.token_hex(16)  # no text of a page can be these marks
 _AS_OF = secrets.token_hex(16)
+_OWN = secrets.token_hex(16)
+_OWN_LOGIN = re.compile(f"{_OWN}([A-Za-z0-9]{{1,32}}){_OWN}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,10 @@ class Painted:
     html: str
     as_of: datetime
 
-    def complete(self, token: str) -> str:
-        """For one browser."""
-        return self.html.replace(_TOKEN, token).replace(_AS_OF, instant(self.as_of))
+    def complete(self, token: str, login: str | None = None) -> str:
+        """For one browser, with this login."""
+        html = self.html.replace(_TOKEN, token).replace(_AS_OF, instant(self.as_of))
+        return _OWN_LOGIN.sub(lambda found: _YOURS if found[1] == login else "", html)
 
 
 def environment(rights: Rights) -> Environment:
@@ -92,6 +97,7 @@ def _environment(folders: tuple[tuple[str, Path], ...], rights: Rights) -> Envir
         "sparkline": sparkline,
         "path": path_part,
     }
+    made.globals |= {"sign_of_own": sign_of_own}
     made.globals |= {"static": f"/static/{shelf().fingerprint}", "version": VERSION, "token": _TOKEN}
     made.globals |= {"may_operate": rights.operate, "may_admin": rights.admin}
     return made
@@ -140,6 +146,11 @@ def instant(at: datetime | str | None) -> Markup:
     moment = (datetime.fromisoformat(at) if isinstance(at, str) else at).astimezone(UTC)
     text = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(moment.isoformat(), text, text)
+
+
+def sign_of_own(login: str) -> Markup:
+    """A mark at a login: the browser that has this login sees that it is its own."""
+    return Markup(f"{_OWN}{login}{_OWN}") if login.isalnum() else Markup("")  # noqa: S704 - letters and digits
 
 
 def path_part(text: object) -> str:
