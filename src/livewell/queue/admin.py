@@ -32,6 +32,7 @@ _PAUSED = (
 )
 _PAUSE = acts.audited("livewell.pause_queue(%s, %s)", before=_PAUSED)
 _CANCEL = acts.audited("livewell.cancel_job(%s)")
+_CANCEL_SEEN = acts.audited("livewell.cancel_seen_job(%s, %s)")
 _HASTEN = acts.audited("livewell.hasten_job(%s)")
 _DISCARD = acts.audited("livewell.discard_dead(%s)")
 _REDRIVE = (
@@ -172,10 +173,17 @@ class QueueAdmin:
         rows = await self._database.call("SELECT * FROM livewell.why_job(%s)", (job_id,))
         return Why(job_id, *rows[0])
 
-    async def cancel(self, job_id: int) -> Cancelled:
-        """Cancel a waiting job at once, or ask the worker of a running one."""
-        act = acts.line("jobs.cancel", f"job {job_id}")
-        answer = Cancelled((await self._database.call(_CANCEL, (job_id, *act)))[0][0])
+    async def cancel(self, job_id: int, *, seen: str | None = None) -> Cancelled:
+        """Cancel a waiting job at once, or ask the worker of a running one.
+
+        seen: the state in which the caller saw it; in another one by now, nothing is done.
+        """
+        if seen is None:
+            rows = await self._database.call(_CANCEL, (job_id, *acts.line("jobs.cancel", f"job {job_id}")))
+        else:
+            act = acts.line("jobs.cancel", f"job {job_id}", seen=seen)
+            rows = await self._database.call(_CANCEL_SEEN, (job_id, seen, *act))
+        answer = Cancelled(rows[0][0])
         if answer is Cancelled.REQUESTED:
             self._nudger.nudge(CANCEL)
         return answer

@@ -95,14 +95,18 @@ async def panels(visit: Visit) -> list[Panel]:
 
 
 async def cancel(visit: Visit) -> Done:
-    """Cancel a waiting job at once, ask the worker of a running one."""
-    number = visit.number("id")
-    answer = await acting(visit).cancel(number)
+    """Cancel a waiting job at once, ask the worker of a running one.
+
+    The form says in which state the job was seen: to cancel one that has begun means something else.
+    """
+    number, seen = visit.number("id"), visit.form.get("seen")
+    answer = await acting(visit).cancel(number, seen=seen[:20] if seen else None)
     if answer is Cancelled.UNKNOWN:
         raise JobNotFound(f"job {number}: no live job, dead letter or finished job has that id any more")
     words = {
         Cancelled.NOW: f"Job {number} is cancelled: it does not run.",
         Cancelled.REQUESTED: f"The worker of job {number} is told to end it.",
+        Cancelled.CHANGED: f"Job {number} is not {(seen or '')[:20]} any more: nothing was done. Look at it again.",
         Cancelled.TOO_LATE: f"Job {number} had ended already: nothing was done.",
     }
     return Done(words[answer], f"/work/jobs/{number}")

@@ -57,7 +57,16 @@ async def panels(visit: Visit) -> list[Panel]:
 
     async def upstreams() -> Loaded:
         found = (await Mender(visit.database).upstreams())[:ROWS_MAX]
-        return loaded(upstreams=[_with_words(one) for one in found], is_empty=not found)
+        pausable = {one["name"] for one in await TypeAdmin(visit.database).upstreams()}
+        rows = [
+            {
+                **_with_words(one),
+                "is_upstream": one["name"] in pausable,
+                "silent_until": silent_until(found, one["name"]),
+            }
+            for one in found
+        ]
+        return loaded(upstreams=rows, is_empty=not rows)
 
     async def slow() -> Loaded:
         sample = await visit.state.plans.look()
@@ -98,8 +107,14 @@ async def pause(visit: Visit) -> Done:
 
 
 async def resume(visit: Visit) -> Done:
-    """End a pause, and a silence that the upstream asked for."""
-    answer = await Mender(visit.state.pools.operate).resume(_name(visit))
+    """End a pause, and a silence that the upstream asked for.
+
+    The form says whether a silence was shown: one that was asked for since then is not ended unseen.
+    """
+    name, mender = _name(visit), Mender(visit.state.pools.operate)
+    if visit.form.get("silent") == "no" and silent_until(await mender.upstreams(), name) is not None:
+        return Done(f"{name} has asked for silence meanwhile: nothing was done. Look at it again.", "/limits")
+    answer = await mender.resume(name)
     visit.state.nudger.nudge(DUE)
     words = {"resumed": "is called again", "not_stopped": "was neither paused nor silent: nothing was changed"}
     return Done(f"{visit.parts['name']} {words[answer]}.", "/limits")
@@ -123,6 +138,12 @@ async def probe(visit: Visit) -> Done:
         "closed": "its breaker is closed: there is nothing to try",
     }
     return Done(f"{visit.parts['name']}: {words[answer]}.", "/limits")
+
+
+def silent_until(rows: Sequence[Mapping[str, Any]], name: str) -> datetime | None:
+    """When the last silence ends that an upstream asked for, with any of its credentials."""
+    ends = [one["quiet_until"] for one in rows if one["name"] == name and one["quiet_until"] is not None]
+    return max(ends, default=None)
 
 
 async def read_budgets(database: Database) -> list[dict[str, Any]]:
