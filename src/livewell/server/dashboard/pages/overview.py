@@ -14,10 +14,12 @@ from livewell.server.dashboard.pages.unjudged import unjudged
 from livewell.server.dashboard.visit import Loaded, Panel, Visit, loaded
 from livewell.server.findings import Diagnosis
 from livewell.server.state_sampler import Sample, parts
+from livewell.telemetry.measures import READINGS_PUSHED
 from livewell.telemetry.system_state import Document
 
 MINUTES = 60
 _GOOD = ("fresh", "unverifiable")  # unverifiable: the source gives no time, and the value was fetched in time
+_OLDEST_DUE = "SELECT data_type, key, seconds FROM livewell.oldest_due()"
 _MINUTES = "SELECT minute, figures FROM livewell.list_minutes(%s)"
 
 
@@ -27,7 +29,9 @@ async def panels(visit: Visit) -> list[Panel]:
 
     async def fresh() -> Loaded:
         sample = await sampler.look()
-        figures = freshness(sample.document)
+        oldest = await visit.database.call_dicts(_OLDEST_DUE)
+        pushed = {"n": READINGS_PUSHED.total(), "seconds": READINGS_PUSHED.seconds}
+        figures = {**freshness(sample.document), "oldest": oldest[0] if oldest else None, "pushed": pushed}
         return of_sample(sample, "refresh", figures=figures, is_empty=not parts(sample.document, "refresh", "types"))
 
     async def wrong() -> Loaded:
