@@ -1,6 +1,6 @@
 """How many of something there were in the last hour, in this process.
 
-    add ──▶ the count of this minute ──60 minutes later──▶ the same place, empty
+add ──▶ the count of this minute ──60 minutes later──▶ the same place, empty
 """
 
 from __future__ import annotations

@@ -29,11 +29,8 @@ def sent(**fields: str) -> dict[str, Any]:
 
 def questions(page: str) -> dict[str, str]:
     """What a page asks before it acts: the address of the form, and the text of the question."""
-    found = re.findall(r'<details class="confirm".*?</details>', page, re.DOTALL)
-    return {
-        re.search(r'action="([^"]+)"', one)[1]: re.sub(r"<[^>]+>|\s+", " ", one)  # type: ignore[index] - each has a form
-        for one in found
-    }
+    found = re.findall(r'<details class="confirm"(.*?action="([^"]+)".*?)</details>', page, re.DOTALL)
+    return {to: re.sub(r"<[^>]+>|\s+", " ", one) for one, to in found}
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from livewell.db import Database
 from livewell.errors import DatabaseUnavailable
-from livewell.server import state_sampler
+from livewell.operations.state import read_state
 from livewell.server.dashboard.pages.unjudged import unjudged
 from livewell.server.dashboard.rendering import paint
 from livewell.server.dashboard.visit import Loaded, Panel, Rights
@@ -36,14 +36,13 @@ def panel_of(page: str, name: str) -> str:
 def calm(market: Web, monkeypatch: pytest.MonkeyPatch) -> Web:
     """A server of which all was read, and nothing is wrong."""
     market.rows(JUDGED)
-    read = state_sampler.read_state
 
     async def on_time(database: Database) -> Any:
         """As it is, but that no worker is here and its loops are late is no matter of these tests."""
-        document = await read(database)
+        document = await read_state(database)
         return {**document, "schedules": {**document["schedules"], "late": []}}
 
-    monkeypatch.setattr(state_sampler, "read_state", on_time)
+    monkeypatch.setattr("livewell.server.state_sampler.read_state", on_time)
     monkeypatch.setattr(market.state.looks.findings, "peek", lambda: Diagnosis((), datetime.now(UTC)))
     return market
 

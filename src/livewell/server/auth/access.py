@@ -112,5 +112,6 @@ async def read_keys(database: Database, *, after: str | None = None, limit: int 
 async def read_logins(database: Database, *, limit: int = 50) -> list[dict[str, Any]]:
     """Logins of browsers and links that can be used now, the newest first, and from where they began if that is known."""
     found = await database.call_dicts(_LOGINS, (limit,))
-    origins = dict(await database.call(_ORIGINS, ([one["id"] for one in found],))) if found else {}
+    rows = await database.call(_ORIGINS, ([one["id"] for one in found],)) if found else []
+    origins: dict[str, str | None] = {row[0]: row[1] for row in rows}
     return [{**one, "origin": origins.get(one["id"])} for one in found]

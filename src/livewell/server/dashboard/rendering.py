@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 import structlog
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from livewell import words
 from livewell.capability import capabilities
@@ -43,6 +43,7 @@ log = structlog.get_logger("livewell.dashboard")
 LINE_WIDTH, LINE_HEIGHT = 240, 40
 _TEXT_CHARS_MAX = 20_000
 _MARK = "\ufdd0"  # stands for nothing in any text
+_WRITTEN_INSTANT = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) UTC\b", re.ASCII)
 _MARKED = re.compile(f'"{_MARK}([^"{_MARK}]*){_MARK}"')
 _YOURS = '<span class="tag" data-tone="warn">this browser</span>'
 _TOKEN = secrets.token_hex(16)  # no text of a page can be these marks
@@ -91,6 +92,7 @@ def _environment(folders: tuple[tuple[str, Path], ...], rights: Rights) -> Envir
         "size": words.size,
         "share": words.share,
         "instant": instant,
+        "timed": timed,
         "pretty": pretty,
         "editable": editable,
         "shown": shown,
@@ -151,6 +153,19 @@ def instant(at: datetime | str | None) -> Markup:
 def sign_of_own(login: str) -> Markup:
     """A mark at a login: the browser that has this login sees that it is its own."""
     return Markup(f"{_OWN}{login}{_OWN}") if login.isalnum() else Markup("")  # noqa: S704 - letters and digits
+
+
+def timed(text: str) -> Markup:
+    """A sentence; each instant in it, as our words write them, is an element like those of tables."""
+    made, end = Markup(), 0
+    for found in _WRITTEN_INSTANT.finditer(text):
+        try:
+            at = instant(f"{found[1]}+00:00")
+        except ValueError:
+            continue  # digits that look like one
+        made += escape(text[end : found.start()]) + at
+        end = found.end()
+    return made + escape(text[end:])
 
 
 def path_part(text: object) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from livewell.alerts.admin import AlertAdmin
 from livewell.duration import seconds
 from livewell.operations.manual import find_page
@@ -100,7 +102,9 @@ async def silence(visit: Visit) -> Done:
     length = seconds(visit.form.get("for", ""), "for")
     until = await _acting(visit).silence(alert["rule"], subject="" if is_rule else alert["subject"], seconds=length)
     what = f"any alert of {alert['rule']}" if is_rule else "this alert"
-    return Done(f"Nobody is told of {what} for {span(length)}, until {until:%Y-%m-%d %H:%M} UTC.", _back(visit))
+    return Done(
+        f"Nobody is told of {what} for {span(length)}, until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC.", _back(visit)
+    )
 
 
 async def unsilence(visit: Visit) -> Done:
