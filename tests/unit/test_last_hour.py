@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from livewell.server.streams.session_source import SessionSource
 from livewell.telemetry.last_hour import LastHour
 
 
@@ -48,3 +55,22 @@ def test_it_says_how_long_it_has_counted() -> None:
     assert counted.seconds == 90
     clock.now += 86400
     assert counted.seconds == 3600
+
+
+async def test_a_stream_counts_the_readings_that_it_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither what it says beside them, nor a look that found nothing."""
+    counted = LastHour()
+    monkeypatch.setattr("livewell.server.streams.session_source.READINGS_PUSHED", counted)
+    state = SimpleNamespace(pair=("quote", "AAPL"), version=1)
+    state.now = lambda: SimpleNamespace(document=lambda **_: b"{}")
+    waiting = [state, state]
+    follower: Any = SimpleNamespace(
+        pop=lambda: waiting.pop() if waiting else None, has={}, awaited=0, keys={}, wake=asyncio.Event(), waiting=0
+    )
+    sessions: Any = None
+    streamed: Any = SimpleNamespace(follower=follower, session="s", untold={("quote", "B"): None}, ended=False)
+    source = SessionSource(sessions, streamed)
+    assert (source.next() or b"").count(b"event: reading") == 2
+    source.next()
+    source.next()
+    assert counted.total() == 2
