@@ -116,12 +116,14 @@ class Act:
     """What a form of the dashboard does: a POST to this path.
 
     act: async (Visit) → Done, see server/dashboard/visit.py. The frame checks the scope and the
-    token of the form first. An empty scope: whoever is known may do it.
+    token of the form first. An empty scope: whoever is known may do it. page: where its form is,
+    with the same parts in braces; empty if that is the nearest view above its path.
     """
 
     path: str
     act: Reference
     scope: str = "operate"
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)

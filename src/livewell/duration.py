@@ -1,20 +1,38 @@
-"""Durations as people write them.
+"""Durations and times as people write them. Pure.
 
-30, 1.5, "30s", "5m", "2h", "1d", "250ms", or a timedelta. Pure.
+30, 1.5, "30s", "5m", "2h", "1d", "250ms", or a timedelta; for a time also how long ago, "2h", or an
+instant, "2026-11-16 03:00", which is UTC unless it names a zone.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from livewell.errors import InvalidOption
 
 Duration = float | int | str | timedelta
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)")
+_WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)", re.ASCII)
+AGO_SECONDS_MAX = 3660 * 86400.0
+_WHEN = "write an age such as 90s, 30min, 2h or 7d, or a time such as 2026-11-16 03:00 (UTC, unless it names a zone)"
+
+
+def moment(what: str, text: str) -> datetime | float:
+    """A time as somebody wrote it: an instant in UTC, or how many seconds ago by the database's clock."""
+    written = text.strip().removesuffix(" ago")
+    if _WRITTEN.fullmatch(written):
+        ago = seconds(written, what)
+        if ago > AGO_SECONDS_MAX:
+            raise InvalidOption(f"{what} {text[:60]!r}: at most ten years ago")
+        return ago
+    try:
+        at = datetime.fromisoformat(written)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidOption(f"{what} {text[:60]!r}: {_WHEN}") from None
 
 
 def seconds(value: Duration, what: str = "duration") -> float:

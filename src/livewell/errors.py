@@ -35,6 +35,10 @@ class DatabaseUnavailable(DatabaseError):
     """
 
 
+class NoConnection(DatabaseUnavailable):
+    """There was no connection, so the statement was never sent: it has done nothing."""
+
+
 class DatabaseConflict(DatabaseError):
     """Postgres ended the transaction for a deadlock or a serialisation failure (40P01, 40001).
 

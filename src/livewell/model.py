@@ -74,6 +74,7 @@ class Cancelled(StrEnum):
     REQUESTED = "requested"
     TOO_LATE = "finished"
     UNKNOWN = "unknown"
+    CHANGED = "changed"  # it is in another state than it was seen in: nothing was done
 
 
 class Enqueued(NamedTuple):

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import BrowserContext, Page
+from playwright.async_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import LogIn
 from tests.browser.site import Site
@@ -42,6 +42,14 @@ async def press(page: Page, name: str) -> None:
     await page.keyboard.press("Enter")
 
 
+async def confirm(page: Page, words: str, meaning: str) -> None:
+    """Open the question before a dangerous act, read what it means, and do it, all by keyboard."""
+    await page.locator("details.confirm > summary", has_text=words).first.press("Enter")
+    question = page.locator("details.confirm[open]")
+    await expect(question).to_contain_text(meaning)
+    await question.get_by_role("button").press("Enter")
+
+
 async def test_a_key_is_made_copied_and_revoked_by_keyboard(site: Site, log_in: LogIn) -> None:
     """The secret is shown once; the key works, and after its end it does not."""
     site.start()
@@ -64,7 +72,7 @@ async def test_a_key_is_made_copied_and_revoked_by_keyboard(site: Site, log_in: 
     await page.get_by_role("heading", name="Who may do what?").wait_for()
     assert text not in await page.content()
     assert "<script>alert(1)</script>" in await page.locator("#keys").inner_text()
-    await press(page, "Revoke")
+    await confirm(page, "Revoke", "it cannot be undone")
     said = page.locator(".said")
     await said.wait_for()
     assert "is revoked" in await said.inner_text()
@@ -117,7 +125,7 @@ async def test_log_out_and_log_out_everywhere(site: Site, log_in: LogIn, context
     page = await log_in()
     await page.goto(f"{site.base}/")
     await page.goto(f"{site.base}/access")
-    await press(page, "Log out everywhere")
+    await confirm(page, "Log out everywhere", "your own too")
     await page.wait_for_url(f"{site.base}/login")
     await page.goto(f"{site.base}/access")
     await page.wait_for_url(re.compile("/login"))

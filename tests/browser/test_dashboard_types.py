@@ -141,6 +141,8 @@ async def test_acts_work_by_keyboard_and_say_what_they_did(site: Site, log_in: L
     await page.get_by_role("button", name="Refresh now").press("Enter")
     await expect(said).to_contain_text("quote MSFT:")
     await page.goto(f"{site.base}/types/quote")
+    await page.locator("#type summary", has_text="Pause").press("Enter")
+    await expect(page.locator("#type details.confirm")).to_contain_text("Nothing of this type is fetched")
     await page.locator("#type").get_by_role("button", name="Pause").press("Enter")
     await expect(said).to_contain_text("quote is paused")
     await page.locator("#type").get_by_role("button", name="Resume").press("Enter")

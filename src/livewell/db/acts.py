@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 # Around calls that are constants of ours; what people say is only ever a parameter.
 _DONE = "WITH done AS MATERIALIZED (SELECT {call} AS answer) SELECT d.answer, {kept} FROM done d"
@@ -22,8 +23,17 @@ _COMPARED = (
 )
 _LOCATED = "WITH place AS MATERIALIZED (SELECT set_config('livewell.origin', %s, true)) SELECT {call} FROM place"
 
+
+@dataclass(slots=True)
+class _Act:
+    """An act that is under way; the tasks that it begins share it."""
+
+    has_sent: bool = False
+
+
 _actor: ContextVar[str] = ContextVar("livewell_actor", default="python")
 _origin: ContextVar[str] = ContextVar("livewell_origin", default="python")
+_under_way: ContextVar[_Act | None] = ContextVar("livewell_act", default=None)
 
 Line = tuple[str, str, str, str, str, str | None, int | None]
 
@@ -35,6 +45,20 @@ def act_as(actor: str, origin: str = "python") -> None:
     """
     _actor.set(actor)
     _origin.set(origin)
+    _under_way.set(_Act())
+
+
+def sending() -> None:
+    """A statement goes out: from here on it may have been done, whatever becomes of the answer."""
+    act = _under_way.get()
+    if act is not None:
+        act.has_sent = True
+
+
+def has_sent() -> bool:
+    """True if the act that is under way has sent a statement, or none is known to be under way."""
+    act = _under_way.get()
+    return act is None or act.has_sent
 
 
 def actor() -> str:

@@ -12,13 +12,12 @@ from datetime import datetime
 from typing import Any
 
 from livewell.db import Database
-from livewell.duration import seconds
+from livewell.duration import moment
 from livewell.errors import InvalidOption
 
 Record = dict[str, Any]
 
 _TEXT_CHARS_MAX = 200
-_SECONDS_MAX = 3660 * 86_400.0
 # An instant, or a number of seconds before now by the database's clock.
 _LIST = (
     "SELECT * FROM livewell.list_acts(%s, %s, %s, %s, %s, "
@@ -33,7 +32,7 @@ class Filters:
 
     actor, subject  as the row has them
     action          one, as queues.pause, or all of a kind: queues
-    since, until    an instant with its zone, or a time ago: 2h, 7d
+    since, until    an instant, UTC unless it names a zone, or a time ago: 2h, 7d
     """
 
     actor: str | None = None
@@ -80,16 +79,5 @@ def _time(name: str, text: str | None) -> tuple[datetime | None, float | None]:
     """An instant, or how many seconds ago; neither if nothing is said."""
     if not text:
         return None, None
-    try:
-        ago = seconds(text)
-    except InvalidOption:
-        pass
-    else:
-        return None, min(ago, _SECONDS_MAX)
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise InvalidOption(f"{name} {text[:40]!r}: allowed are 30m, 2h, 7d, or an instant such as 2026-11-18T03:00Z")
-    return at, None
+    at = moment(name, text)
+    return (at, None) if isinstance(at, datetime) else (None, at)

@@ -35,13 +35,15 @@ _LIVE = (
     "SELECT jsonb_build_object('state', j.state, 'queue', j.queue, 'task', j.kind) FROM livewell.job j "
     "WHERE j.id = %s FOR UPDATE"
 )
-_CANCEL = acts.audited(
-    "livewell.cancel_job(%s)",
-    before=_LIVE,
-    after="d.state || CASE d.answer WHEN 'cancelled' THEN jsonb_build_object('state', 'cancelled') "
+# What became of a job that was to be cancelled.
+_CANCELLED = {
+    "before": _LIVE,
+    "after": "d.state || CASE d.answer WHEN 'cancelled' THEN jsonb_build_object('state', 'cancelled') "
     "WHEN 'requested' THEN jsonb_build_object('state', 'running, told to end') ELSE '{}' END",
-    count="CASE WHEN d.answer IN ('cancelled', 'requested') THEN 1 ELSE 0 END",
-)
+    "count": "CASE WHEN d.answer IN ('cancelled', 'requested') THEN 1 ELSE 0 END",
+}
+_CANCEL = acts.audited("livewell.cancel_job(%s)", **_CANCELLED)
+_CANCEL_SEEN = acts.audited("livewell.cancel_seen_job(%s, %s)", **_CANCELLED)
 _HASTEN = acts.audited(
     "livewell.hasten_job(%s)",
     before=_LIVE,
@@ -202,10 +204,17 @@ class QueueAdmin:
         rows = await self._database.call("SELECT * FROM livewell.why_job(%s)", (job_id,))
         return Why(job_id, *rows[0])
 
-    async def cancel(self, job_id: int) -> Cancelled:
-        """Cancel a waiting job at once, or ask the worker of a running one."""
-        act = acts.line("jobs.cancel", f"job {job_id}")
-        answer = Cancelled((await self._database.call(_CANCEL, (job_id, job_id, *act)))[0][0])
+    async def cancel(self, job_id: int, *, seen: str | None = None) -> Cancelled:
+        """Cancel a waiting job at once, or ask the worker of a running one.
+
+        seen: the state in which the caller saw it; in another one by now, nothing is done.
+        """
+        if seen is None:
+            rows = await self._database.call(_CANCEL, (job_id, job_id, *acts.line("jobs.cancel", f"job {job_id}")))
+        else:
+            act = acts.line("jobs.cancel", f"job {job_id}", seen=seen)
+            rows = await self._database.call(_CANCEL_SEEN, (job_id, job_id, seen, *act))
+        answer = Cancelled(rows[0][0])
         if answer is Cancelled.REQUESTED:
             self._nudger.nudge(CANCEL)
         return answer

@@ -9,12 +9,12 @@ the history (succeeded, cancelled), which has no groups, keys and batches.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
+from livewell.duration import moment
 from livewell.errors import InvalidOption
 from livewell.model import JobState
 
@@ -23,12 +23,6 @@ IN_HISTORY = (JobState.SUCCEEDED.value, JobState.CANCELLED.value)
 TIMES = ("since", "until")
 STATES = (*LIVE, *IN_HISTORY, JobState.FAILED.value)
 TEXT_CHARS_MAX = 512  # as long as a key may be
-
-AGO_SECONDS_MAX = 3660 * 86400.0
-
-_AGO = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?(s|min|m|h|d)(?: ago)?")
-_UNITS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
-_WHEN = "write an age such as 90s, 30min, 2h or 7d, or a time such as 2026-11-16 03:00 (UTC, unless it names a zone)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +115,5 @@ NAMES = tuple(one.name for one in fields(JobFilter))
 
 def _moment(name: str, text: str) -> dict[str, Any]:
     """since_seconds or since, in the form of find_jobs."""
-    ago = _AGO.fullmatch(text.strip())
-    if ago is not None:
-        seconds = float(ago[1]) * _UNITS[ago[2]]
-        if seconds > AGO_SECONDS_MAX:
-            raise InvalidOption(f"{name} {text[:60]!r}: at most ten years ago")
-        return {f"{name}_seconds": seconds}
-    try:
-        at = datetime.fromisoformat(text.strip())
-        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidOption(f"{name} {text[:60]!r}: {_WHEN}") from None
-    return {name: at.isoformat()}
+    at = moment(name, text)
+    return {name: at.isoformat()} if isinstance(at, datetime) else {f"{name}_seconds": at}

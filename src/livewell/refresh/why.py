@@ -13,7 +13,7 @@ beside it (job, names, what the upstream said, the command that mends it).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -64,6 +64,10 @@ class WhyKey:
     calls_failed: int | None
     opened_at: datetime | None
     cause: str | None  # a word of the closed list: what opened the breaker
+
+    def without_errors(self) -> WhyKey:
+        """The same, without what the upstream said: for people who may see no errors."""
+        return replace(self, error=None)
 
     @property
     def words(self) -> str:

@@ -66,5 +66,8 @@ class PlanSampler:
         except LivewellError as error:
             self._error = str(error)
             log.warning("a plan could not be made", error=str(error))
+        except Exception:
+            self._error = "making the plan has a fault; the server's log says which"
+            log.exception("making a plan has a fault")
         finally:
             self._making = None

@@ -59,11 +59,13 @@ class StateSampler:
     async def _read(self) -> None:
         try:
             document = await read_state(self._database)
+            self._sample, self._error = Sample(document, datetime.fromisoformat(str(document["at"]))), None
         except LivewellError as error:
             self._error = str(error)
             log.warning("the state of the system could not be read", error=str(error))
-        else:
-            self._sample, self._error = Sample(document, datetime.fromisoformat(str(document["at"]))), None
+        except Exception:
+            self._error = "reading the state has a fault; the server's log says which"
+            log.exception("reading the state of the system has a fault")
         self._tried_at = self._clock()
 
 

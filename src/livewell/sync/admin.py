@@ -19,6 +19,7 @@ class SyncAdmin(Mirror[QueueAdmin]):
     job = blocking(QueueAdmin.job)
     links = blocking(QueueAdmin.links)
     batch = blocking(QueueAdmin.batch)
+    batches = blocking(QueueAdmin.batches)
     find_queues = blocking(QueueAdmin.find_queues)
     why = blocking(QueueAdmin.why)
     cancel = blocking(QueueAdmin.cancel)

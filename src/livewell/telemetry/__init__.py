@@ -2,6 +2,7 @@
 
 logs.py                log lines, for people or as JSON
 measures.py            counters and histograms of this process
+last_hour.py           how many of something there were in the last hour
 gauge.py               a gauge as a capability describes it
 system_state.py        the parts of the system's state, as they are read
 tracing.py             OpenTelemetry spans, where a provider is set

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from livewell.telemetry.last_hour import LastHour
+
 Labels = tuple[str, ...]
 
 _LABELS_MAX = 500  # combinations of one measure; what comes later is counted as "other"
@@ -127,6 +129,7 @@ CAPPED: Final = Counter(
 )
 HELD: Final = Gauge("livewell_process_held", "How many of something bounded this server holds now.", "what")
 HELD_MAX: Final = Gauge("livewell_process_held_max", "How many of it this server may hold.", "what")
+READINGS_PUSHED: Final = LastHour()  # for the first page of the dashboard, which says that it is of this server
 COUNTERS: Final = (REQUESTS, PUSHES, REFRESHES, LENGTHLESS, REFUSED, CAPPED)
 GAUGES: Final = (HELD, HELD_MAX)
 HISTOGRAMS: Final = (REQUEST_SECONDS, JOB_SECONDS, DUE_SECONDS)

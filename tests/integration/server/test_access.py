@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
@@ -15,6 +16,7 @@ from livewell.server.auth.api_keys import NewKey, hash_of
 from livewell.server.auth.caller import COOKIE
 from livewell.server.auth.login_links import make_link
 from livewell.server.dashboard import form
+from livewell.server.dashboard.rendering import Painted, sign_of_own
 from tests.support.http import Web
 
 SECRET = "a" * 32
@@ -181,6 +183,19 @@ async def test_a_key_is_revoked_and_a_login_is_ended(web: Web) -> None:
         ("logins.end", "revoked", was, now, 1),
         ("keys.revoke", "was_revoked", None, None, 0),
     ]
+
+
+async def test_the_list_of_logins_says_which_is_yours_and_where_each_began(web: Web) -> None:
+    """Each browser sees its own sign, also in what the stream paints for all of them."""
+    mine, other = await browser(web), await browser(web)
+    page = (await get(web.client, "/access", mine)).text
+    rows = re.findall(r"<code>(\w+)</code>(.*?)</tr>", page.partition('id="logins"')[2], re.DOTALL)
+    signs = {login: ("this browser" in rest, "127.0.0.1" in rest) for login, rest in rows}
+    assert signs[mine.split("_")[1]] == (True, True)
+    assert signs[other.split("_")[1]] == (False, True)
+    painted = Painted("one", str(sign_of_own("abc")), datetime.now(UTC))
+    assert "this browser" in painted.complete("t", "abc")
+    assert painted.complete("t", "def") == painted.complete("t") == ""
 
 
 async def test_log_out_everywhere_ends_every_login_and_the_own_last(web: Web) -> None:

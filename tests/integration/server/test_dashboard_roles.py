@@ -8,6 +8,7 @@ audit.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import httpx2
 import psycopg
@@ -15,9 +16,10 @@ import pytest
 from starlette.datastructures import Headers
 
 from livewell.capability import Act, capabilities
+from livewell.errors import DatabaseUnavailable, LivewellError
 from livewell.server.auth.api_keys import NewKey
 from livewell.server.dashboard import form
-from livewell.server.dashboard.withheld import WORDS
+from livewell.server.dashboard.withheld import NO_ANSWER, NO_WORDS, NOTHING_NEWER, WORDS
 from tests.integration.server.test_route_rights import PATH, ROUTES, ask, token
 from tests.integration.server.test_route_rights import server_settings as with_issuer
 from tests.support.http import Web
@@ -37,8 +39,15 @@ VALUES (65, now(), now(), 1, 1, 0, 0, 1, 'mail', 'send', 'attempts', '{{"note": 
 INSERT INTO livewell.schedule (name, seen_at, created_at, every, timeout, kind, missed) VALUES ('nightly', now(), now(), '1 hour', '1 minute', 'interval', 'skip');
 INSERT INTO livewell.run (due_at, last_due_at, started_at, finished_at, fence, state, schedule, holder, error)
 VALUES (now(), now(), now(), now(), 1, 'failed', 'nightly', 'test', '{MARK}');
-INSERT INTO livewell.ledger (data_type, key, upstream, version, status_version, fetched_at, checked_at, changed_at, source_at, status_at, error, failures, failing_since, reason)
-VALUES ('quote', 'FAILING', 'fmp', 1, 1, now(), now(), now(), now(), now(), '{MARK}', 3, now(), 'http_503');
+INSERT INTO livewell.ledger (data_type, key, upstream, version, status_version, fetched_at, checked_at, changed_at, source_at, status_at, error, failures, failing_since, reason, retry_at)
+SELECT 'quote', 'FAILING', 'fmp', 1, 1, old, old, old, old, now(), '{MARK}', 3, now(), 'http_503', now() + interval '1 hour'
+FROM (SELECT now() - interval '30 days' AS old) o;
+INSERT INTO livewell.alert_channel (name, kind, source, level, repeats, since) VALUES ('hook', 'webhook', 'env:HOOK', 'P0', false, now());
+INSERT INTO livewell.alert_firing (fired_at, ended_at, rule, subject, level, summary) VALUES (now(), now(), 'channel_test', 'hook', 'P2', 'a test');
+INSERT INTO livewell.notification (firing_id, next_at, settled_at, attempts, state, channel)
+SELECT id, now(), now(), 1, 'refused', 'hook' FROM livewell.alert_firing;
+INSERT INTO livewell.notification_attempt (firing_id, started_at, lease_until, ended_at, status, outcome, channel, detail)
+SELECT id, now(), now(), now(), 400, 'refused', 'hook', '{MARK}' FROM livewell.alert_firing;
 SELECT livewell.warn('place', 'thing', '{MARK}')
 """
 # What stands in the path of an act, and what its form holds, so that there is something to do.
@@ -205,7 +214,57 @@ async def test_who_observes_sees_every_page_and_no_payload_error_or_button(stage
             marked += MARK in full.text
 
     assert marked >= 5
+    failing = "/types/quote/FAILING"
+    assert f"({MARK})" in (await operator.get(failing)).text, "the key really fails, and its sentence quotes the error"
+    assert "failing since" in (await observer.get(failing)).text
+    assert MARK in (await operator.get("/alerts")).text, "what the test of a channel was answered"
     assert WORDS.split(":", maxsplit=1)[0] in (await observer.get("/work/jobs/64")).text
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (DatabaseUnavailable(f"no answer; it was running: SELECT '{MARK}'"), NO_ANSWER),
+        (LivewellError(f"the part is broken: {MARK}"), NO_WORDS),
+    ],
+)
+async def test_who_observes_is_not_told_what_the_database_said(
+    stage: Web, monkeypatch: pytest.MonkeyPatch, error: LivewellError, told: str
+) -> None:
+    """A panel and a page that cannot be read say that they cannot; an operator is told why."""
+    observer, operator = stage.as_key("observe"), stage.as_key("operate")
+
+    async def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("livewell.server.state_sampler.read_state", broken)
+    monkeypatch.setattr("livewell.queue.admin.QueueAdmin.job", broken)
+    for path, status in (("/", 200), ("/limits", 200), ("/work/jobs/64", 503)):
+        seen, full = await observer.get(path), await operator.get(path)
+        assert (seen.status_code, full.status_code) == (status, status)
+        assert MARK in full.text
+        assert MARK not in seen.text
+        assert "SELECT" not in seen.text
+    assert told in (await observer.get("/work/jobs/64")).text
+
+
+async def test_who_observes_is_not_told_why_a_part_of_the_state_is_stale_or_broken(
+    stage: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read before is shown with the words that nothing newer could be read."""
+    observer, operator = stage.as_key("observe"), stage.as_key("operate")
+    sampler = stage.state.looks.sampler
+    await operator.get("/")
+    assert sampler._sample is not None
+    broken = {**sampler._sample.document, "limits": {"how": "failed", "error": MARK}}
+    monkeypatch.setattr(sampler, "_sample", replace(sampler._sample, document=broken))
+    monkeypatch.setattr(sampler, "_error", f"it was running: SELECT '{MARK}'")
+    monkeypatch.setattr(sampler, "_tried_at", float("inf"))
+    seen, full = await observer.get("/"), await operator.get("/")
+    assert MARK in full.text
+    assert MARK not in seen.text
+    assert NOTHING_NEWER in seen.text
+    assert "the part limits could not be read" in seen.text
 
 
 async def test_who_views_sees_no_page(stage: Web) -> None:

@@ -95,6 +95,7 @@ function works_queue                -        -        X        X        X
 
 -- functions: operate
 function cancel_job                 -        -        X        X        -
+function cancel_seen_job            -        -        X        -        -
 function count_jobs                 -        -        X        -        X
 function count_running              -        -        X        X        X
 function describe_queues            -        -        X        X        X

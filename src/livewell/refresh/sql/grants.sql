@@ -174,6 +174,7 @@ BEGIN
             ('list_answers',          '',  '',  '',  'x', 'x'),
             ('list_refresh_hours',    '',  '',  '',  'x', 'x'),
             ('list_watched_keys',     '',  '',  '',  'x', 'x'),
+            ('oldest_due',            '',  '',  '',  'x', 'x'),
             ('plan_groups',           '',  'x', '',  'x', 'x'),
             ('plan_state',            '',  'x', '',  'x', 'x'),
             ('plan_types',            '',  'x', '',  'x', 'x'),

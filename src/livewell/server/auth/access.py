@@ -27,6 +27,7 @@ SELECT k.*, a.sessions_max FROM livewell.list_keys(false, %s, %s) k JOIN livewel
 ORDER BY k.created_at DESC, k.id
 """
 _LOGINS = "SELECT * FROM livewell.list_logins(%s)"
+_ORIGINS = "SELECT id, origin FROM livewell.list_login_origins(%s)"
 _LOGINS_A_TIME = 1000
 _PAGES_MAX = 100
 
@@ -109,5 +110,8 @@ async def read_keys(database: Database, *, after: str | None = None, limit: int 
 
 
 async def read_logins(database: Database, *, limit: int = 50) -> list[dict[str, Any]]:
-    """Logins of browsers and links that can be used now, the newest first."""
-    return await database.call_dicts(_LOGINS, (limit,))
+    """Logins of browsers and links that can be used now, the newest first, and from where they began if that is known."""
+    found = await database.call_dicts(_LOGINS, (limit,))
+    rows = await database.call(_ORIGINS, ([one["id"] for one in found],)) if found else []
+    origins: dict[str, str | None] = {row[0]: row[1] for row in rows}
+    return [{**one, "origin": origins.get(one["id"])} for one in found]

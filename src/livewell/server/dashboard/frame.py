@@ -2,6 +2,7 @@
 
     GET  ──scope──▶ panels, each by itself ──▶ the page with its navigation
     POST ──scope──▶ the form's token ──▶ act ──▶ 303 to a page that says what was done
+                                          └──failed──▶ why, and the way back to the page of the form
 
 The gate has found out who calls. Looking needs the scope observe or operate; payloads and errors of
 jobs may hold anything, so only who may operate sees them (withheld.py). An act names its scope.
@@ -10,40 +11,32 @@ jobs may hold anything, so only who may operate sees them (withheld.py). An act 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from livewell.capability import Act, Capability, View
-from livewell.db.acts import act_as
-from livewell.errors import (
-    ActNotFound,
-    AlertNotFound,
-    InvalidOption,
-    InvalidPayload,
-    JobNotFound,
-    LivewellError,
-    UnknownLimiter,
-    UnknownQueue,
-    UnknownSchedule,
-    UnknownType,
-)
+from livewell.db.acts import act_as, has_sent
+from livewell.errors import InvalidOption, InvalidPayload, LivewellError, NoConnection
 from livewell.server.answers.problems import Problem, busy, not_allowed
 from livewell.server.auth.caller import COOKIE, Caller
 from livewell.server.dashboard import form, rendering
-from livewell.server.dashboard.visit import Done, Elsewhere, Panel, Rights, Visit
+from livewell.server.dashboard.visit import Answer, Done, Elsewhere, Panel, Rights, Visit
+from livewell.server.dashboard.withheld import GONE, reason_of
 from livewell.server.depends import from_where
 from livewell.server.pages import CLOSED
 from livewell.telemetry.redact import redact
 
 ADDRESS_CHARS_MAX = 2000
 _SILENCE_SECONDS_MIN = 10.0
-GONE = (ActNotFound, AlertNotFound, JobNotFound, UnknownLimiter, UnknownQueue, UnknownSchedule, UnknownType)
-HEADERS = {**CLOSED, "Cache-Control": "no-store"}
+# A form says which of our own pages it was on, so that a failure can lead back there.
+HEADERS = {**CLOSED, "Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
 Endpoint = Callable[[Request], Awaitable[Response]]
 Panels = Callable[[Visit], Awaitable[Sequence[Panel] | Elsewhere]]
 
@@ -72,11 +65,15 @@ class Frame:
         show = self._told(self._show)
         self._views = [(Route(view.path, show, methods=["GET", "HEAD"]), one, view) for one, view in views]
         self._acts = [Route(act.path, self._told(self._acting(one, act)), methods=["POST"]) for one, act in acts]
+        seen = {view.path for _, view in views}
+        self._forms = {act.path: act.page or _above(act.path, seen) for _, act in acts}
+        lead = self._told(self._lead)
+        self._leads = [Route(act.path, lead, methods=["GET", "HEAD"]) for _, act in acts if act.path not in seen]
         self._offered = offered
 
     def routes(self) -> list[Route]:
-        """Acts come first: a key may end in /refresh."""
-        return [*self._acts, *(route for route, _, _ in self._views)]
+        """Acts come first: a key may end in /refresh. Whoever opens the address of an act is led to its page."""
+        return [*self._acts, *(route for route, _, _ in self._views), *self._leads]
 
     def has(self, path: str) -> bool:
         """True if the gate must find out who calls: the path is a view's or an act's."""
@@ -92,19 +89,62 @@ class Frame:
                 return Shown(one, view, parts)
         return None
 
-    def failure(self, problem: Problem, path: str) -> Response:
-        """A problem as a page. A caller who is unknown is led to the login."""
+    def failure(self, problem: Problem, scope: Scope) -> Response:
+        """A problem as a page. A caller who is unknown is led to the login, and from there back."""
+        words = problem.detail or ""
         if problem.status == 401:
-            to = quote(quote(path)[:ADDRESS_CHARS_MAX], safe="")
-            return RedirectResponse(f"/login?to={to}", 303, HEADERS)
+            return RedirectResponse(f"/login?to={quote(self.back(scope), safe='')}", 303, HEADERS)
         if problem.status == busy().status:
-            return self._failed(503, "The server cannot answer now.", problem.detail or "", problem.headers)
+            return self._failed(scope, 503, "The server cannot answer now.", words, problem.headers)
         if problem.word == "scope":
             words = f"{problem.detail} Log in with a link from: livewell keys login"
-            return self._failed(problem.status, "You may not do this.", words)
+            return self._failed(scope, problem.status, "You may not do this.", words)
         if problem.status == 404:
-            return self._failed(404, "It is not there.", problem.detail or "")
-        return self._failed(problem.status, "This cannot be done.", problem.detail or "", problem.headers)
+            return self._failed(scope, 404, "It is not there.", words)
+        return self._failed(scope, problem.status, "This cannot be done.", words, problem.headers)
+
+    def back(self, scope: Scope) -> str:
+        """Where to go on after a failure: the same address, or the page that the form was on."""
+        if scope["method"] in ("GET", "HEAD"):
+            return self._page_of_form(_raw_path(scope), scope["path"]) or _asked_address(scope)
+        return self._came_from(scope) or self._form_page(scope["path"]) or "/"
+
+    def _came_from(self, scope: Scope) -> str | None:
+        """The page of ours that the browser says the form was on."""
+        headers = Headers(scope=scope)
+        try:
+            given = urlsplit(headers.get("referer", ""))
+        except ValueError:
+            return None
+        if not given.netloc or given.netloc.lower() != headers.get("host", "").lower():
+            return None
+        address = given.path + (f"?{given.query}" if given.query else "")
+        return address if len(address) <= ADDRESS_CHARS_MAX and self.find(unquote(given.path)) is not None else None
+
+    def _form_page(self, path: str) -> str | None:
+        """The page with the form of the act at this path."""
+        for route in self._acts:
+            found = route.path_regex.fullmatch(path)
+            if found is not None:
+                parts = {name: quote(text, safe="") for name, text in found.groupdict().items()}
+                return self._forms[route.path].replace(":path}", "}").format(**parts)
+        return None
+
+    def _page_of_form(self, raw: str, path: str) -> str | None:
+        """If somebody opened the address of an act on a key, /types/quote/AAPL/ttl: the page of that key.
+
+        A key may hold a slash, but a link escapes it: only as it was sent can the two be told apart.
+        """
+        shown = self.find(path)
+        for route in self._acts:
+            is_ours = shown is None or self._forms[route.path] == shown.view.path != route.path
+            if is_ours and route.path_regex.fullmatch(raw):
+                return self._form_page(unquote(raw))
+        return None
+
+    async def _lead(self, request: Request) -> Response:
+        """Somebody opened the address of an act: lead to the page with its form."""
+        return RedirectResponse(self._form_page(request.scope["path"]) or "/", 303, HEADERS)
 
     def _told(self, answer: Endpoint) -> Endpoint:
         """A person is told of a problem by a page."""
@@ -113,7 +153,7 @@ class Frame:
             try:
                 return await answer(request)
             except Problem as problem:
-                return self.failure(problem, _path(request))
+                return self.failure(problem, request.scope)
 
         return told
 
@@ -122,19 +162,23 @@ class Frame:
         assert shown is not None  # noqa: S101 - its route matched
         caller: Caller = request.state.caller
         check_look(caller, shown.view)
+        page = self._page_of_form(_raw_path(request.scope), request.scope["path"])
+        if page is not None:
+            return RedirectResponse(page, 303, HEADERS)
         visit = Visit(request.state.server, caller, _path(request), shown.parts, dict(request.query_params))
         try:
             panels = await shown.panels(visit)
         except GONE as error:
-            return self._failed(404, "It is not there.", str(error))
+            return self._failed(request.scope, 404, "It is not there.", str(error))
         except LivewellError as error:
-            return self._failed(503, "This page cannot be read now.", str(error))
+            words = reason_of(error, may_operate=visit.may_operate)
+            return self._failed(request.scope, 503, "This page cannot be read now.", words)
         if isinstance(panels, Elsewhere):
             return RedirectResponse(panels.to, 303, HEADERS)
         painted = await asyncio.gather(*(rendering.paint(panel, visit.rights) for panel in panels))
         secret = form.cookie(request, form.TOKEN_COOKIE) or form.new_secret()
         token = form.token(secret)
-        html = [one.complete(token) for one in painted]
+        html = [one.complete(token, _login(request)) for one in painted]
         address = _address(request) if shown.view.live else ""
         answer = self._page(shown.view.title, request, html, form.said(request), token=token, address=address)
         form.keep(answer, request, form.TOKEN_COOKIE, secret)
@@ -148,17 +192,14 @@ class Frame:
             act_as(caller.user or caller.client, from_where("page", request))
             parts = {name: str(value) for name, value in request.path_params.items()}
             query = dict(request.query_params)
-            doing: Callable[[Visit], Awaitable[Done]] = one.load(f"act {act.path}", act.act)
+            doing: Callable[[Visit], Awaitable[Done | Answer]] = one.load(f"act {act.path}", act.act)
             try:
                 visit = Visit(request.state.server, caller, _path(request), parts, query, fields, chosen)
                 done = await doing(visit)
-            except GONE as error:
-                return self._failed(404, "It is gone: nothing was done.", str(error))
-            except (InvalidOption, InvalidPayload) as error:
-                return self._failed(400, "Nothing was done.", str(error))
             except LivewellError as error:
-                unsure = f"{error}. The audit page says whether it was done."
-                return self._failed(503, "Nothing is known of what was done.", unsure)
+                return self._not_done(request.scope, caller, error)
+            if isinstance(done, Answer):
+                return await self._answered(request, visit, done)
             if done.secret is not None:
                 token = form.token(form.cookie(request, form.TOKEN_COOKIE) or "")
                 title = "Copy this now: it is shown once"
@@ -171,6 +212,27 @@ class Frame:
             return answer
 
         return do
+
+    def _not_done(self, scope: Scope, caller: Caller, error: LivewellError) -> Response:
+        """What is known of an act that failed: that it did nothing, or not even that."""
+        if isinstance(error, GONE):
+            return self._failed(scope, 404, "It is gone: nothing was done.", str(error))
+        if isinstance(error, InvalidOption | InvalidPayload):
+            return self._failed(scope, 400, "Nothing was done.", str(error))
+        why = reason_of(error, may_operate=caller.may("operate"))
+        if isinstance(error, NoConnection) and not has_sent():
+            return self._failed(scope, 503, "Nothing was done.", why)
+        unsure = f"{why}. The audit page says whether it was done."
+        return self._failed(scope, 503, "Nothing is known of what was done.", unsure)
+
+    async def _answered(self, request: Request, visit: Visit, answer: Answer) -> Response:
+        """The panels of an act, on a page that does not follow itself."""
+        painted = await asyncio.gather(*(rendering.paint(panel, visit.rights) for panel in answer.panels))
+        token = form.token(form.cookie(request, form.TOKEN_COOKIE) or "")
+        html = [one.complete(token, _login(request)) for one in painted]
+        page = self._page(answer.title, request, html, None, token=token)
+        page.status_code = answer.status
+        return page
 
     def _page(
         self,
@@ -199,15 +261,46 @@ class Frame:
             said=said,
             secret=secret,
             to=to,
-            login=caller.key_id if caller.kind == "login" else None,
+            login=_login(request),
             token=token,
         )
         return HTMLResponse(text, headers=HEADERS)
 
-    def _failed(self, status: int, title: str, words: str, headers: Mapping[str, str] | None = None) -> Response:
-        nav = _navigation(self._offered, Rights())
-        text = rendering.page("failure.html", Rights(), title=title, words=redact(words), nav=nav, here="", login=None)
+    def _failed(
+        self, scope: Scope, status: int, title: str, words: str, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        nav, is_look = _navigation(self._offered, Rights()), scope["method"] in ("GET", "HEAD")
+        said = {"title": title, "words": redact(words), "back": self.back(scope), "is_look": is_look}
+        text = rendering.page("failure.html", Rights(), nav=nav, here="", login=None, **said)
         return HTMLResponse(text, status, {**HEADERS, **(headers or {})})
+
+
+def _above(path: str, views: Collection[str]) -> str:
+    """The nearest view above a path."""
+    while path and path not in views:
+        path = path.rpartition("/")[0]
+    return path or "/"
+
+
+def _raw_path(scope: Scope) -> str:
+    """The path as it was sent, with its escapes."""
+    sent: bytes = scope.get("raw_path") or quote(scope["path"], safe="/").encode()
+    return sent.decode("latin-1")
+
+
+def _asked_address(scope: Scope) -> str:
+    """Path and query as they were sent; without the query if both are too long, and / if the path is."""
+    path, query = _raw_path(scope), scope.get("query_string", b"").decode("latin-1")
+    for address in (f"{path}?{query}" if query else path, path):
+        if len(address) <= ADDRESS_CHARS_MAX:
+            return address
+    return "/"
+
+
+def _login(request: Request) -> str | None:
+    """The login of this browser; None for a key or a token."""
+    caller: Caller = request.state.caller
+    return caller.key_id if caller.kind == "login" else None
 
 
 def check_look(caller: Caller, view: View) -> None:

@@ -35,9 +35,10 @@ from livewell.server.answers.problems import Problem, not_found, too_many
 from livewell.server.auth.caller import Caller
 from livewell.server.auth.share_owner import client_of
 from livewell.server.dashboard import form, rendering
-from livewell.server.dashboard.frame import ADDRESS_CHARS_MAX, GONE, Frame, Shown, check_look
+from livewell.server.dashboard.frame import ADDRESS_CHARS_MAX, Frame, Shown, check_look
 from livewell.server.dashboard.rendering import HASH_CHARS, Painted
 from livewell.server.dashboard.visit import Elsewhere, Rights, Visit
+from livewell.server.dashboard.withheld import GONE
 from livewell.server.depends import Observer, TheState
 from livewell.server.process import ServerProcess
 from livewell.server.streams.stream import Stream, event
@@ -178,7 +179,8 @@ class Paintings:
         if painting is None:
             visit = Visit(state, caller, path, shown.parts, dict(parse_qsl(query, keep_blank_values=True)))
             painting = self._open[place] = Painting(shown, visit, self._rest)
-        tab = Tab(self, client, place, painting, token=token, has=has)
+        login = caller.key_id if caller.kind == "login" else None
+        tab = Tab(self, client, place, painting, token=token, login=login, has=has)
         painting.tabs.add(tab)
         self._tabs.setdefault(client, set()).add(tab)
         return tab
@@ -210,13 +212,22 @@ class Tab:
     """The source of one stream."""
 
     def __init__(
-        self, paintings: Paintings, client: Client, place: Place, painting: Painting, *, token: str, has: frozenset[str]
+        self,
+        paintings: Paintings,
+        client: Client,
+        place: Place,
+        painting: Painting,
+        *,
+        token: str,
+        login: str | None,
+        has: frozenset[str],
     ) -> None:
         self.client = client
         self.place = place
         self.painting = painting
         self._paintings = paintings
         self._token = token
+        self._login = login
         self._has = has
         self._order: list[str] = []
         self._sent: dict[str, Painted] = {}
@@ -236,7 +247,9 @@ class Tab:
             if sent is painted:
                 continue
             self._sent[name] = painted
-            is_shown = painted.hash(self._token) in self._has if sent is None else sent.html == painted.html
+            is_shown = (
+                painted.hash(self._token, self._login) in self._has if sent is None else sent.html == painted.html
+            )
             events.append(self._event(painted, is_new=not is_shown))
         if self.painting.trouble != self._told:
             self._told = self.painting.trouble
@@ -246,7 +259,7 @@ class Tab:
     def _event(self, painted: Painted, *, is_new: bool) -> bytes:
         if not is_new:
             return event("seen", orjson.dumps({"id": painted.id, "at": painted.as_of.isoformat()}))
-        document: Mapping[str, str] = {"id": painted.id, "html": painted.complete(self._token)}
+        document: Mapping[str, str] = {"id": painted.id, "html": painted.complete(self._token, self._login)}
         return event("panel", orjson.dumps(document))
 
     def over(self) -> str | None:

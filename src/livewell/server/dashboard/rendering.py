@@ -3,10 +3,11 @@
 A capability's templates are <its name>/<file>; those of the frame are in web/dashboard. Everything
 that a template prints is escaped, and a name that is not there is an error.
 
-Three things in a panel are not the panel's own: the token of its forms, which belongs to a browser,
-the instant of its data, which moves when nothing else does, and the hash of the rest. They are marks
-in what is rendered, so one rendering serves all tabs and two renderings can be compared. A tab that
-comes back says which hashes it shows, and is sent the other panels.
+Four things in a panel are not the panel's own: the token of its forms and the sign at the reader's
+own login, which belong to a browser, the instant of its data, which moves when nothing else does,
+and the hash of the rest. They are marks in what is rendered, so one rendering serves all tabs and
+two renderings can be compared. A tab that comes back says which hashes it shows, and is sent the
+other panels.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from urllib.parse import quote
 
 import structlog
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from livewell import words
 from livewell.capability import capabilities
 from livewell.errors import LivewellError
 from livewell.server.answers.problems import Problem
 from livewell.server.dashboard.visit import Loaded, Panel, Rights
-from livewell.server.dashboard.withheld import withhold
+from livewell.server.dashboard.withheld import NOTHING_NEWER, reason_of, withhold
 from livewell.server.pages import shelf
 from livewell.telemetry.control_characters import escaped, printable
 from livewell.telemetry.redact import redact
@@ -45,11 +46,15 @@ LINE_WIDTH, LINE_HEIGHT = 240, 40
 HASH_CHARS = 16
 _TEXT_CHARS_MAX = 20_000
 _MARK = "\ufdd0"  # stands for nothing in any text
+_WRITTEN_INSTANT = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) UTC\b", re.ASCII)
 _MARKED = re.compile(f'"{_MARK}([^"{_MARK}]*){_MARK}"')
+_YOURS = '<span class="tag" data-tone="warn">this browser</span>'
 _TOKEN = secrets.token_hex(16)  # no text of a page can be these marks
 _AS_OF = secrets.token_hex(16)
 _HASH = secrets.token_hex(16)
 _MARKS = re.compile("|".join((_TOKEN, _AS_OF, _HASH)))
+_OWN = secrets.token_hex(16)
+_OWN_LOGIN = re.compile(f"{_OWN}([A-Za-z0-9]{{1,32}}){_OWN}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +65,20 @@ class Painted:
     html: str
     as_of: datetime
 
-    def complete(self, token: str) -> str:
-        """For one browser."""
-        given = {_TOKEN: token, _AS_OF: instant(self.as_of), _HASH: self.hash(token)}
-        return _MARKS.sub(lambda mark: given[mark[0]], self.html)
+    def complete(self, token: str, login: str | None = None) -> str:
+        """For one browser, with this login."""
+        given = {_TOKEN: token, _AS_OF: instant(self.as_of), _HASH: self.hash(token, login)}
+        return _MARKS.sub(lambda mark: given[mark[0]], _signed(self.html, login))
 
-    def hash(self, token: str) -> str:
+    def hash(self, token: str, login: str | None = None) -> str:
         """Of what a reader in one browser sees, but for the instant. It is the same in every process."""
-        own = _MARKS.sub(lambda mark: token if mark[0] == _TOKEN else "", self.html)
+        own = _MARKS.sub(lambda mark: token if mark[0] == _TOKEN else "", _signed(self.html, login))
         return hashlib.sha256(own.encode()).hexdigest()[:HASH_CHARS]
+
+
+def _signed(html: str, login: str | None) -> str:
+    """The sign at the reader's own login, and none at the others."""
+    return _OWN_LOGIN.sub(lambda found: _YOURS if found[1] == login else "", html)
 
 
 def environment(rights: Rights) -> Environment:
@@ -97,12 +107,14 @@ def _environment(folders: tuple[tuple[str, Path], ...], rights: Rights) -> Envir
         "size": words.size,
         "share": words.share,
         "instant": instant,
+        "timed": timed,
         "pretty": pretty,
         "editable": editable,
         "shown": shown,
         "sparkline": sparkline,
         "path": path_part,
     }
+    made.globals |= {"sign_of_own": sign_of_own}
     made.globals |= {"static": f"/static/{shelf().fingerprint}", "version": VERSION, "token": _TOKEN}
     made.globals |= {"may_operate": rights.operate, "may_admin": rights.admin}
     return made
@@ -118,9 +130,10 @@ async def paint(panel: Panel, rights: Rights) -> Painted:
     try:
         found = await panel.load()
         state = "stale" if found.stale else "empty" if found.is_empty else "data"
-        return _painted(panel, rights, state, found, reason=found.stale or "")
+        reason = NOTHING_NEWER if found.stale and not (rights.operate or found.is_open) else found.stale or ""
+        return _painted(panel, rights, state, found, reason=reason)
     except (LivewellError, Problem) as error:
-        return _painted(panel, rights, "failed", reason=str(error))
+        return _painted(panel, rights, "failed", reason=reason_of(error, may_operate=rights.operate))
     except Exception:
         log.exception("a panel has a fault", panel=panel.id, template=panel.template)
         return _painted(panel, rights, "failed", reason="this panel has a fault; the server's log says which.")
@@ -134,6 +147,7 @@ def _painted(panel: Panel, rights: Rights, state: str, found: Loaded | None = No
         rights,
         panel=panel,
         state=state,
+        is_dated=found is not None and found.as_of is not None,
         reason=redact(reason),
         as_of=Markup(_AS_OF),  # noqa: S704 - our own mark
         hash=_HASH,
@@ -150,6 +164,24 @@ def instant(at: datetime | str | None) -> Markup:
     moment = (datetime.fromisoformat(at) if isinstance(at, str) else at).astimezone(UTC)
     text = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(moment.isoformat(), text, text)
+
+
+def sign_of_own(login: str) -> Markup:
+    """A mark at a login: the browser that has this login sees that it is its own."""
+    return Markup(f"{_OWN}{login}{_OWN}") if login.isalnum() else Markup("")  # noqa: S704 - letters and digits
+
+
+def timed(text: str) -> Markup:
+    """A sentence; each instant in it, as our words write them, is an element like those of tables."""
+    made, end = Markup(), 0
+    for found in _WRITTEN_INSTANT.finditer(text):
+        try:
+            at = instant(f"{found[1]}+00:00")
+        except ValueError:
+            continue  # digits that look like one
+        made += escape(text[end : found.start()]) + at
+        end = found.end()
+    return made + escape(text[end:])
 
 
 def path_part(text: object) -> str:

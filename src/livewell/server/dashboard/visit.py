@@ -1,7 +1,7 @@
 """What a page is given, and what it answers.
 
     async def panels(visit: Visit) -> list[Panel]: …          a view
-    async def act(visit: Visit) -> Done: …                    what a form does
+    async def act(visit: Visit) -> Done | Answer: …           what a form does
 
 Each panel is loaded by itself. A panel that fails says so in its place; the others are shown.
 """
@@ -50,12 +50,15 @@ class Loaded:
     as_of     when the data was true; None: when it was loaded
     stale     why nothing newer could be read; None if this is the newest
     is_empty  true if there is nothing to show; the panel then says its words for that
+    is_open   true if `stale` is in words of ours; else it may quote an error, which only who may
+              operate is shown
     """
 
     data: Mapping[str, Any]
     as_of: datetime | None = None
     stale: str | None = None
     is_empty: bool = False
+    is_open: bool = False
 
 
 def loaded(*, is_empty: object = False, **data: Any) -> Loaded:
@@ -101,6 +104,18 @@ class Done:
     to: str
     secret: str | None = None
     logged_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An act answers with panels instead of leading on: what it revealed, or a form that it refused.
+
+    Nothing of it is followed live, and nothing of it is in an address.
+    """
+
+    title: str
+    panels: Sequence[Panel]
+    status: int = 200
 
 
 @dataclass(frozen=True, slots=True)

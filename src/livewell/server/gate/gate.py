@@ -202,7 +202,7 @@ class Gate:
     def _answer(self, problem: Problem, scope: Scope) -> Response:
         """A person who opens a page is answered by a page."""
         path: str = scope["path"]
-        return self._frame.failure(problem, path) if self._frame.has(path) else problem.response()
+        return self._frame.failure(problem, scope) if self._frame.has(path) else problem.response()
 
     def _check_host(self, headers: Headers) -> None:
         """A page of another name that points to this address (DNS rebinding) must not reach us."""
@@ -317,7 +317,7 @@ def _dressed(send: Send, scope: Scope, origin: str | None) -> Send:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             headers["X-Content-Type-Options"] = "nosniff"
-            headers["Referrer-Policy"] = "no-referrer"
+            headers.setdefault("Referrer-Policy", "no-referrer")
             if path.startswith(API):
                 headers.setdefault("Cache-Control", "no-store")
             headers.add_vary_header("Origin")

@@ -22,7 +22,9 @@ from livewell.server.routes.types import Page
 router = APIRouter(prefix="/v1", tags=["operations"])
 
 Text = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$")]
-Time = Annotated[str | None, Query(max_length=40, description="A time ago, as 2h, or an instant with its zone.")]
+Time = Annotated[
+    str | None, Query(max_length=40, description="A time ago, as 2h, or an instant; UTC unless it names a zone.")
+]
 Action = Annotated[
     str | None, Query(max_length=100, pattern=r"^[^\x00]*$", description="As queues.pause, or of a kind: queues.")
 ]

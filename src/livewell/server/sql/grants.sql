@@ -15,6 +15,7 @@ function end_login                  X        -        -        -        -
 function find_api_key               X        -        -        -        -
 function find_key                   X        -        -        -        -
 function list_keys                  -        -        X        -        -
+function list_login_origins         -        -        X        -        -
 function list_logins                -        -        X        -        -
 function mint_key                   -        -        X        -        -
 function redeem_link                X        -        -        -        -

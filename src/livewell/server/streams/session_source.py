@@ -16,7 +16,7 @@ from livewell.refresh.push.key_state import KeyState, Numbers
 from livewell.refresh.push.streamed_sessions import StreamedSession, StreamedSessions
 from livewell.server.auth.caller import Caller
 from livewell.server.streams.stream import CHUNK_BYTES, event
-from livewell.telemetry.measures import CAPPED
+from livewell.telemetry.measures import CAPPED, READINGS_PUSHED
 
 _MUCH = 20  # readings
 
@@ -48,6 +48,8 @@ class SessionSource:
         while size < CHUNK_BYTES and (state := self._follower.pop()) is not None:
             frames.append(self._frame(state))
             size += len(frames[-1])
+        if frames:
+            READINGS_PUSHED.add(len(frames))
         while size < CHUNK_BYTES and self._streamed.untold:
             data_type, key = next(iter(self._streamed.untold))
             del self._streamed.untold[data_type, key]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from livewell.alerts.admin import AlertAdmin, Record
 from livewell.duration import seconds
 from livewell.operations.manual import find_page
+from livewell.operations.state import failed_parts
 from livewell.server.answers.json_answer import cursor, place
 from livewell.server.answers.problems import Problem
 from livewell.server.dashboard.manual import blocks
+from livewell.server.dashboard.pages.unjudged import unjudged
 from livewell.server.dashboard.visit import PAGE_ROWS, Done, Loaded, Panel, Visit, loaded
 from livewell.words import span
 
@@ -23,7 +27,10 @@ async def panels(visit: Visit) -> list[Panel]:
     async def firing() -> Loaded:
         found = await admin.urgent(after=_place(visit.query.get("firing")), limit=PAGE_ROWS)
         following = _cursor(found[-1]) if len(found) == PAGE_ROWS else None
-        return loaded(alerts=found, tones=TONES, next=following, is_empty=not found)
+        sample = await visit.state.looks.sampler.look()
+        broken = failed_parts(sample.document).get("alerts")
+        unknown = ["the state of the rules could not be read"] if broken is not None else unjudged(sample.document)
+        return loaded(alerts=found, unjudged=unknown, tones=TONES, next=following, is_empty=not (found or unknown))
 
     async def silences() -> Loaded:
         found = await admin.silences()
@@ -94,7 +101,9 @@ async def silence(visit: Visit) -> Done:
     length = seconds(visit.form.get("for", ""), "for")
     until = await _acting(visit).silence(alert["rule"], subject="" if is_rule else alert["subject"], seconds=length)
     what = f"any alert of {alert['rule']}" if is_rule else "this alert"
-    return Done(f"Nobody is told of {what} for {span(length)}, until {until:%Y-%m-%d %H:%M} UTC.", _back(visit))
+    return Done(
+        f"Nobody is told of {what} for {span(length)}, until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC.", _back(visit)
+    )
 
 
 async def unsilence(visit: Visit) -> Done:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
+from urllib.parse import quote_plus
 
-from livewell.errors import InvalidOption, JobNotFound
+from livewell.errors import InvalidOption, InvalidPayload, JobNotFound
 from livewell.model import JobState
 from livewell.queue.admin import QueueAdmin
 from livewell.queue.dead_letters import LOOK_ROWS, DeadLetters
@@ -13,14 +16,24 @@ from livewell.queue.job_filter import NAMES, JobFilter
 from livewell.server.answers.json_answer import cursor, place
 from livewell.server.answers.problems import Problem
 from livewell.server.dashboard.pages.act_query import REASONS, address, filter_of
-from livewell.server.dashboard.visit import PAGE_ROWS, Done, Elsewhere, Loaded, Panel, Visit, loaded
+from livewell.server.dashboard.pages.payload import has_secrets, masked, record_reveal
+from livewell.server.dashboard.rendering import editable
+from livewell.server.dashboard.visit import PAGE_ROWS, Answer, Done, Elsewhere, Loaded, Panel, Visit, loaded
+from livewell.telemetry.control_characters import escaped
+from livewell.telemetry.logs import hide
 
-EDITED_CHARS_MAX = 60_000  # of a payload in a form; larger ones are edited from a file
+_BODY_SHARE = 0.75  # of the largest body that a form may fill when it is shown: what is typed needs room too
 _EXPLAINED = {
     "attempts": "It failed in each of its attempts.",
     "refused": "Its task said that it can never succeed.",
     "payload": "Its payload does not fit the task, or is too large.",
     "lost": "Too many workers ended while they held it.",
+}
+_NEXT = {
+    "attempts": ("See whether other letters of this task died of the same; then mend the cause and redrive.", "group"),
+    "refused": ("Redriving it as it is fails again: edit its payload, or discard it.", ""),
+    "payload": ("Edit its payload, or deploy the code that reads it; then redrive it.", ""),
+    "lost": ("It may have ended its workers (memory, a crash): see the workers before it is redriven.", "workers"),
 }
 _ACTIONS = [("redrive", "Redrive"), ("discard", "Discard")]
 
@@ -66,11 +79,16 @@ async def one(visit: Visit) -> list[Panel] | Elsewhere:
         return Elsewhere(f"/work/jobs/{number}")
 
     async def what() -> Loaded:
-        return loaded(job=record, explained=_EXPLAINED.get(record["reason"], ""))
+        error, trace = hide(record["error"]), hide(record["traceback"])
+        step = next_step(record)
+        return loaded(
+            job=record, error=error, traceback=trace, explained=_EXPLAINED.get(record["reason"], ""), step=step
+        )
 
     async def payload() -> Loaded:
-        is_small = len(record["payload"]) <= EDITED_CHARS_MAX
-        return loaded(job=record, was=_seen(record["payload"]), is_small=is_small)
+        if has_secrets(record["payload"]):
+            return loaded(job=record, payload=masked(record["payload"]), has_secrets=True, edit=None)
+        return loaded(job=record, payload=record["payload"], has_secrets=False, edit=_edit(visit, record))
 
     return [
         Panel("letter", f"Dead letter {number}", "dead_letter.html", what),
@@ -97,14 +115,51 @@ async def discard(visit: Visit) -> Done:
     return Done(f"Dead letter {number} is discarded.", "/dead")
 
 
-async def edit(visit: Visit) -> Done:
-    """Replace the payload of one letter, if it is still the one that the form showed."""
+async def reveal(visit: Visit) -> Answer:
+    """Show the payload as it is stored, secrets included, to be edited; who looked is written down."""
+    number = visit.number("id")
+    record = await _acting(visit).letter(number)
+    await record_reveal(visit, "dead.reveal", number)
+    return _answer(record, _edit(visit, record))
+
+
+async def edit(visit: Visit) -> Done | Answer:
+    """Replace the payload of one letter, if it is still the one that the form showed.
+
+    What is refused is shown again as it was typed.
+    """
     number, admin = visit.number("id"), _acting(visit)
     record = await admin.letter(number)
-    if _seen(record["payload"]) != visit.form.get("was"):
-        raise InvalidOption(f"somebody else changed the payload of dead letter {number} meanwhile; look at it again")
-    await admin.edit(number, visit.form.get("payload", ""), was=record["payload"])
+    text, was = visit.form.get("payload", ""), visit.form.get("was", "")
+    try:
+        if _seen(record["payload"]) != was:
+            raise InvalidOption("somebody else changed the payload meanwhile; look at it again before you save")
+        await admin.edit(number, text, was=record["payload"])
+    except (InvalidOption, InvalidPayload) as error:
+        return _answer(record, {"was": was, "text": escaped(text)}, refused=str(error))
     return Done(f"Dead letter {number} has a new payload. Redrive it to run it.", f"/dead/{number}")
+
+
+def next_step(record: Mapping[str, Any]) -> tuple[str, str]:
+    """What to do with a letter that died for this reason: words, and the page that helps; "" if this one does."""
+    return _NEXT.get(record["reason"] or "", ("Look at the error, then redrive or discard it.", ""))
+
+
+def _edit(visit: Visit, record: Mapping[str, Any]) -> dict[str, str] | None:
+    """What the form for a payload holds; None if it would be too large to be sent back."""
+    text = editable(record["payload"])
+    sent = len(quote_plus(text)) <= visit.state.settings.body_bytes_max * _BODY_SHARE
+    return {"was": _seen(record["payload"]), "text": text} if sent else None
+
+
+def _answer(record: Mapping[str, Any], form: Mapping[str, str] | None, *, refused: str = "") -> Answer:
+    """The payload as it is stored and the form that edits it, or the form again as it was sent."""
+
+    async def load() -> Loaded:
+        return loaded(job=record, payload=record["payload"], edit=form, refused=refused)
+
+    title = f"Payload of dead letter {record['id']}"
+    return Answer(title, [Panel("payload", title, "dead_edit.html", load)], 400 if refused else 200)
 
 
 def _all(query: dict[str, str]) -> list[tuple[str, str]]:

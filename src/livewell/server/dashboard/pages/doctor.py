@@ -19,7 +19,7 @@ async def panels(visit: Visit) -> list[Panel]:
     async def load() -> Loaded:
         diagnosis = await visit.state.looks.findings.look()
         if diagnosis is None:
-            return Loaded({"levels": [], "tones": TONES}, stale="the first examination is not over yet.")
+            return Loaded({"levels": [], "tones": TONES}, stale="the first examination is not over yet.", is_open=True)
         data = {"levels": grouped(diagnosis), "tones": TONES}
         return Loaded(data, diagnosis.at, diagnosis.error, is_empty=not diagnosis.findings and not diagnosis.error)
 

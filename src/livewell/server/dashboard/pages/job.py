@@ -16,9 +16,9 @@ from livewell.errors import JobNotFound
 from livewell.model import Cancelled
 from livewell.queue.job_filter import LIVE
 from livewell.queue.why import Why
-from livewell.server.dashboard.pages.payload import has_secrets, masked
+from livewell.server.dashboard.pages.payload import has_secrets, masked, record_reveal
 from livewell.server.dashboard.pages.queues import acting, admin
-from livewell.server.dashboard.visit import Done, Loaded, Panel, Visit, loaded
+from livewell.server.dashboard.visit import Answer, Done, Loaded, Panel, Visit, loaded
 from livewell.telemetry.control_characters import printable
 from livewell.telemetry.logs import hide
 from livewell.words import span
@@ -34,6 +34,7 @@ _STEPS = {  # from a reason to words and an address
     **dict.fromkeys(_LIMITED, ("Will the limits hold?", "/limits")),
     **dict.fromkeys(_FAULTS, ("What mends it?", "/doctor")),
 }
+_NO_PAYLOAD = "The payload of a job that ended well is not kept."
 _TONES = {"running": "fresh", "succeeded": "fresh", "failed": "bad"}
 _DIED = {
     "attempts": "every attempt failed",
@@ -68,10 +69,9 @@ async def panels(visit: Visit) -> list[Panel]:
         return loaded(job=shown, links=links, steps=list(timeline(shown, links)))
 
     async def payload() -> Loaded:
-        text, is_revealed = job["payload"], visit.query.get("reveal") == "1"
-        shown = text if is_revealed else masked(text)
+        text = job["payload"]
         return loaded(
-            payload=shown, is_revealed=is_revealed, has_secrets=has_secrets(text), job=job, is_empty=text is None
+            payload=masked(text), is_revealed=False, has_secrets=has_secrets(text), job=job, is_empty=text is None
         )
 
     async def error() -> Loaded:
@@ -87,7 +87,7 @@ async def panels(visit: Visit) -> list[Panel]:
             "Payload",
             "job_payload.html",
             payload,
-            "The payload of a job that ended well is not kept.",
+            _NO_PAYLOAD,
             wide=False,
         ),
         Panel("error", "Last error", "job_error.html", error, "None: no attempt has failed.", wide=False),
@@ -95,17 +95,36 @@ async def panels(visit: Visit) -> list[Panel]:
 
 
 async def cancel(visit: Visit) -> Done:
-    """Cancel a waiting job at once, ask the worker of a running one."""
-    number = visit.number("id")
-    answer = await acting(visit).cancel(number)
+    """Cancel a waiting job at once, ask the worker of a running one.
+
+    The form says in which state the job was seen: to cancel one that has begun means something else.
+    """
+    number, seen = visit.number("id"), visit.form.get("seen")
+    answer = await acting(visit).cancel(number, seen=seen[:20] if seen else None)
     if answer is Cancelled.UNKNOWN:
         raise JobNotFound(f"job {number}: no live job, dead letter or finished job has that id any more")
     words = {
         Cancelled.NOW: f"Job {number} is cancelled: it does not run.",
         Cancelled.REQUESTED: f"The worker of job {number} is told to end it.",
+        Cancelled.CHANGED: f"Job {number} is not {(seen or '')[:20]} any more: nothing was done. Look at it again.",
         Cancelled.TOO_LATE: f"Job {number} had ended already: nothing was done.",
     }
     return Done(words[answer], f"/work/jobs/{number}")
+
+
+async def reveal(visit: Visit) -> Answer:
+    """Show the payload as it is stored, secrets included; who looked is written down."""
+    number = visit.number("id")
+    job = await acting(visit).job(number)
+    await record_reveal(visit, "jobs.reveal", number)
+
+    async def payload() -> Loaded:
+        return loaded(
+            payload=job["payload"], is_revealed=True, has_secrets=False, job=job, is_empty=job["payload"] is None
+        )
+
+    title = f"Payload of job {number}"
+    return Answer(title, [Panel("payload", title, "job_payload.html", payload, _NO_PAYLOAD)])
 
 
 async def retry(visit: Visit) -> Done:

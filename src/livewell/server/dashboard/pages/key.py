@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from livewell import words
@@ -80,6 +80,8 @@ async def panels(visit: Visit) -> list[Panel] | Elsewhere:
 
     async def why() -> Loaded:
         found = await asked()
+        if not visit.may_operate:
+            found = found.without_errors()
         return loaded(
             why=found,
             words=_sentence(found.operator_words),
@@ -192,7 +194,7 @@ def value_table(text: str, columns: Sequence[Mapping[str, Any]]) -> Table:
 
 def refreshed_words(found: Refreshed) -> str:
     """What became of the wish."""
-    until = "" if found.retry_at is None else f" until {found.retry_at:%Y-%m-%d %H:%M:%S %Z}"
+    until = "" if found.retry_at is None else f" until {found.retry_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return _REFRESHED.get(found.throttled or found.demand, found.demand).format(until=until)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from livewell.db import Database
-from livewell.errors import UnknownLimiter
+from livewell.errors import LivewellError, UnknownLimiter
 from livewell.operations.mend import Mender
+from livewell.operations.state import failed_parts
 from livewell.refresh.nudges import DUE
 from livewell.refresh.plan.budget import pace_of_day, plan_budget
 from livewell.refresh.plan.facts import BudgetFacts, read_facts
@@ -37,9 +38,15 @@ async def panels(visit: Visit) -> list[Panel]:
         sample = await visit.state.plans.look()
         planned = planned_upstreams(sample.plan)
         state = await visit.state.looks.sampler.look()
+        broken = failed_parts(state.document).get("limits")
+        if broken is not None:
+            raise LivewellError(broken)  # without it nobody knows whether calls are stopped
         stopped = stopped_credentials(parts(state.document, "limits", "limiters"))
         found = [{**one, "plan": planned.get(one["upstream"]), **stopped(one["upstream"])} for one in budgets]
-        return Loaded({"upstreams": found}, stale=sample.error, is_empty=not found)
+        at = sample.plan.at if sample.plan and sample.error else state.at if state.error else None
+        has_failed = sample.plan is None and sample.error is not None
+        data = {"upstreams": found, "plan_failed": has_failed}
+        return Loaded(data, at, sample.error or state.error, is_empty=not found)
 
     async def limiters() -> Loaded:
         sample = await visit.state.looks.sampler.look()
@@ -50,14 +57,25 @@ async def panels(visit: Visit) -> list[Panel]:
 
     async def upstreams() -> Loaded:
         found = (await Mender(visit.database).upstreams())[:ROWS_MAX]
-        return loaded(upstreams=[_with_words(one) for one in found], is_empty=not found)
+        pausable = {one["name"] for one in await TypeAdmin(visit.database).upstreams()}
+        rows = [
+            {
+                **_with_words(one),
+                "is_upstream": one["name"] in pausable,
+                "silent_until": silent_until(found, one["name"]),
+            }
+            for one in found
+        ]
+        return loaded(upstreams=rows, is_empty=not rows)
 
     async def slow() -> Loaded:
         sample = await visit.state.plans.look()
+        if sample.plan is None:
+            if sample.error is not None:
+                raise LivewellError(sample.error)  # no advice is not the advice to slow down nothing
+            return loaded(is_empty=True)
         planned = list(planned_upstreams(sample.plan).values())
-        at = sample.plan.at if sample.plan else None
-        empty = sample.plan is None and sample.error is None
-        return Loaded({"upstreams": planned, "types_max": TYPES_MAX}, at, sample.error, is_empty=empty)
+        return Loaded({"upstreams": planned, "types_max": TYPES_MAX}, sample.plan.at, sample.error)
 
     return [
         Panel("hold", "Will they hold?", "limits_hold.html", hold, _NO_UPSTREAM),
@@ -89,8 +107,14 @@ async def pause(visit: Visit) -> Done:
 
 
 async def resume(visit: Visit) -> Done:
-    """End a pause, and a silence that the upstream asked for."""
-    answer = await Mender(visit.state.pools.operate).resume(_name(visit))
+    """End a pause, and a silence that the upstream asked for.
+
+    The form says whether a silence was shown: one that was asked for since then is not ended unseen.
+    """
+    name, mender = _name(visit), Mender(visit.state.pools.operate)
+    if visit.form.get("silent") == "no" and silent_until(await mender.upstreams(), name) is not None:
+        return Done(f"{name} has asked for silence meanwhile: nothing was done. Look at it again.", "/limits")
+    answer = await mender.resume(name)
     visit.state.nudger.nudge(DUE)
     words = {"resumed": "is called again", "not_stopped": "was neither paused nor silent: nothing was changed"}
     return Done(f"{visit.parts['name']} {words[answer]}.", "/limits")
@@ -114,6 +138,12 @@ async def probe(visit: Visit) -> Done:
         "closed": "its breaker is closed: there is nothing to try",
     }
     return Done(f"{visit.parts['name']}: {words[answer]}.", "/limits")
+
+
+def silent_until(rows: Sequence[Mapping[str, Any]], name: str) -> datetime | None:
+    """When the last silence ends that an upstream asked for, with any of its credentials."""
+    ends = [one["quiet_until"] for one in rows if one["name"] == name and one["quiet_until"] is not None]
+    return max(ends, default=None)
 
 
 async def read_budgets(database: Database) -> list[dict[str, Any]]:

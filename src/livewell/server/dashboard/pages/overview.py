@@ -10,13 +10,16 @@ from typing import Any
 from livewell.capability import Capability, capabilities, offered
 from livewell.errors import LivewellError
 from livewell.operations.state import failed_parts
+from livewell.server.dashboard.pages.unjudged import unjudged
 from livewell.server.dashboard.visit import Loaded, Panel, Visit, loaded
 from livewell.server.findings import Diagnosis
 from livewell.server.state_sampler import Sample, parts
+from livewell.telemetry.measures import READINGS_PUSHED
 from livewell.telemetry.system_state import Document
 
 MINUTES = 60
 _GOOD = ("fresh", "unverifiable")  # unverifiable: the source gives no time, and the value was fetched in time
+_OLDEST_DUE = "SELECT data_type, key, seconds FROM livewell.oldest_due()"
 _MINUTES = "SELECT minute, figures, newest FROM livewell.list_minutes(%s)"
 _SILENT_SECONDS = 180.0  # without a point: workers are gone, not late
 
@@ -27,18 +30,23 @@ async def panels(visit: Visit) -> list[Panel]:
 
     async def fresh() -> Loaded:
         sample = await sampler.look()
-        figures = freshness(sample.document)
+        oldest = await visit.database.call_dicts(_OLDEST_DUE)
+        pushed = {"n": READINGS_PUSHED.total(), "seconds": READINGS_PUSHED.seconds}
+        figures = {**freshness(sample.document), "oldest": oldest[0] if oldest else None, "pushed": pushed}
         return of_sample(sample, "refresh", figures=figures, is_empty=not parts(sample.document, "refresh", "types"))
 
     async def wrong() -> Loaded:
         sample = await sampler.look()
         rules = [one for one in parts(sample.document, "alerts", "rules") if one["fired"]]
+        diagnosis = visit.state.looks.findings.peek()
         known = {one["name"] for one in parts(sample.document, "schedules", "schedules")}
         late = [{**one, "known": one["name"] in known} for one in parts(sample.document, "schedules", "late")]
-        lines = stuck_lines(sample.document)
-        found = doctor_counts(visit.state.looks.findings.peek())
-        is_empty = not (rules or late or lines or found)
-        return of_sample(sample, None, rules=rules, late=late, stuck=lines, doctor=found, is_empty=is_empty)
+        lines = stuck_lines(sample.document, may_operate=visit.may_operate)
+        lines += [] if failed_parts(sample.document).get("alerts") else unjudged(sample.document)
+        found, unknown = doctor_counts(diagnosis), doctor_silence(diagnosis)
+        is_empty = not (rules or late or lines or found or unknown)
+        data = {"rules": rules, "late": late, "stuck": lines, "doctor": found, "doctor_silence": unknown}
+        return of_sample(sample, None, is_empty=is_empty, **data)
 
     async def hour() -> Loaded:
         rows = await visit.database.call(_MINUTES, (MINUTES,))
@@ -116,10 +124,27 @@ def of_sample(sample: Sample, part: str | None, *, is_empty: bool = False, **dat
     )
 
 
-def stuck_lines(document: Document) -> list[str]:
-    """What stands still, in few words each. Alerts that fire have lines of their own."""
-    said = [line for one, lines in offered("stuck") if one.name != "alerts" for line in lines(document)]
-    return said + [f"the part {name} could not be read: {error}" for name, error in failed_parts(document).items()]
+def stuck_lines(document: Document, *, may_operate: bool) -> list[str]:
+    """What stands still, in few words each. Alerts that fire and schedules that are late have lines of their own."""
+    others = {**document, "alerts": _without(document, "alerts", "rules")}
+    others["schedules"] = _without(document, "schedules", "late")
+    said = [line for _, lines in offered("stuck") for line in lines(others)]
+    for name, error in failed_parts(document).items():
+        said.append(f"the part {name} could not be read" + (f": {error}" if may_operate else ""))
+    return said
+
+
+def _without(document: Document, name: str, items: str) -> object:
+    """A part of the state without one of its lists."""
+    found = document.get(name)
+    return {**found, items: []} if isinstance(found, dict) else found
+
+
+def doctor_silence(diagnosis: Diagnosis | None) -> str:
+    """Why the doctor's findings are not all there; nothing if they are."""
+    if diagnosis is None:
+        return "has not answered yet"
+    return "" if diagnosis.error is None else f"could not examine everything: {diagnosis.error}"
 
 
 def doctor_counts(diagnosis: Diagnosis | None) -> list[tuple[str, int]]:

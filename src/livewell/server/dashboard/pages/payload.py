@@ -1,4 +1,7 @@
-"""What is in a job, for people: secrets masked as the command line masks them, every digit kept. Pure."""
+"""What is in a job, for people: secrets masked as the command line masks them, every digit kept.
+
+masked ──button──▶ a line in the audit ──▶ as it is stored, on a page that has no address
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from livewell.db.acts import line, recorded
+from livewell.server.dashboard.visit import Visit
 from livewell.telemetry.logs import hide
 
 _MARK = "\ufdd1"  # stands for nothing in any text
+_REVEALED = "SELECT " + recorded("'revealed'")
 _MARKED = re.compile(f'"{_MARK}([-0-9.]+)"')
 
 
@@ -27,6 +33,11 @@ def masked(text: str | None) -> str | None:
     except (ValueError, RecursionError):
         return json.dumps("this payload is nested too deeply to hide secrets in it: livewell jobs show --reveal")
     return _MARKED.sub(r"\1", made)
+
+
+async def record_reveal(visit: Visit, action: str, job_id: int) -> None:
+    """Write down that this caller is shown a payload with its secrets. Comes before it is shown."""
+    await visit.state.pools.operate.call(_REVEALED, line(action, f"job {job_id}"))
 
 
 def has_secrets(text: str | None) -> bool:
