@@ -157,14 +157,15 @@ async def test_what_is_typed_chosen_opened_and_scrolled_stays(letters: Site, log
     page = await log_in()
     await page.set_viewport_size({"width": 390, "height": 600})
     await live(page, f"{letters.base}/ui")
-    await page.locator("details summary").click()
-    await page.locator("details summary").blur()
+    opened = page.locator("details", has_text="Traceback")
+    await opened.locator("summary").click()
+    await opened.locator("summary").blur()
     await page.mouse.move(0, 0)
     await page.evaluate("() => { scrollTo(0, 300); document.querySelector('.scroll').scrollLeft = 40; }")
     before = await page.evaluate("scrollY")
     await page.evaluate(ARRIVE, ["components", 1, 1])
     await expect(page.locator("#components-title")).to_have_text("Repaint 1")
-    assert await page.locator("details").evaluate("(one) => one.open")
+    assert await opened.evaluate("(one) => one.open")
     assert await page.evaluate("[scrollY, document.querySelector('.scroll').scrollLeft]") == [before, 40]
 
     await page.evaluate("getSelection().selectAllChildren(document.querySelector('#components td.text'))")

@@ -16,8 +16,8 @@ SELECT now() - n * interval '1 hour', now(), now(), now(), n, 'succeeded', 'nigh
 INSERT INTO livewell.alert (rule, subject, state, level, summary, fired_at) SELECT 'queue_deep', 'queue ' || n, 'fired', 'P1', 'deep', now() FROM generate_series(1, 3) AS n;
 INSERT INTO livewell.alert_firing (fired_at, ended_at, rule, subject, level, summary) SELECT now() - interval '1 hour', now(), 'queue_deep', 'queue ' || n, 'P1', 'deep' FROM generate_series(1, 3) AS n;
 INSERT INTO livewell.audit (at, actor, login, action, subject, arguments, answer) SELECT now(), 'cli:test', 'test', 'types.pause', 'quote', '{}', 'done' FROM generate_series(1, 3);
-INSERT INTO livewell.bulk_act (asked_at, before_at, stepped_at, ended_at, up_to_id, expected, action, state, asked_by, filter)
-SELECT now(), now(), now(), now(), 0, 0, 'cancel', 'done', 'cli:test', '{}' FROM generate_series(1, 3);
+INSERT INTO livewell.bulk_act (asked_at, before_at, stepped_at, ended_at, from_id, up_to_id, expected, action, state, asked_by, filter)
+SELECT now(), now(), now(), now(), 0, 0, 0, 'cancel', 'done', 'cli:test', '{}' FROM generate_series(1, 3);
 SELECT livewell.warn('place', 'thing ' || n, NULL) FROM generate_series(1, 3) AS n;
 INSERT INTO livewell.universe (data_type, key, added_at) SELECT 'quote', key, now() FROM unnest(ARRAY['A', 'A.B', 'A-B']) AS key ON CONFLICT DO NOTHING;
 INSERT INTO livewell.ledger (data_type, key, upstream, status_at, ttl_override)

@@ -50,14 +50,13 @@ _HASTEN = acts.audited(
     after="d.state || CASE WHEN d.answer THEN jsonb_build_object('state', 'ready') ELSE '{}' END",
     count="d.answer::integer",
 )
-# The first of them by name, and how many there are.
-_NAMED_MAX = 5
+# The first five of them by name, and how many there are.
 _LETTERS = (
-    "SELECT jsonb_object_agg('job ' || x.id, x.queue || ' ' || x.kind || ', ' || x.reason) FILTER "  # noqa: S608 - a constant of ours
-    f"(WHERE x.place <= {_NAMED_MAX}) AS state, count(*) AS n FROM (SELECT d.id, d.queue, d.kind, d.reason, "
+    "SELECT jsonb_object_agg('job ' || x.id, x.queue || ' ' || x.kind || ', ' || x.reason) FILTER "
+    "(WHERE x.place <= 5) AS state, count(*) AS n FROM (SELECT d.id, d.queue, d.kind, d.reason, "
     "row_number() OVER (ORDER BY d.id) AS place FROM livewell.dead_job d WHERE d.id = ANY (%s::bigint[])) x"
 )
-_FIRST = f"SELECT l.state FROM ({_LETTERS}) l"  # noqa: S608 - constants of ours
+_FIRST = "SELECT l.state FROM (" + _LETTERS + ") l"  # noqa: S608 - constants of ours
 _DISCARD = acts.audited("livewell.discard_dead(%s)", before=_FIRST, count="d.answer")
 # What is redriven is ready; if some stayed, nobody knows here which.
 _REDRIVEN = (
@@ -65,7 +64,7 @@ _REDRIVEN = (
     "FROM jsonb_object_keys(d.state) AS k (name)) WHEN d.redriven = 0 THEN d.state END)"
 )
 _REDRIVE = (
-    f"WITH was AS MATERIALIZED ({_LETTERS}), done AS MATERIALIZED (SELECT r.redriven, r.kept, w.state, w.n "  # noqa: S608 - constants of ours
+    "WITH was AS MATERIALIZED (" + _LETTERS + "), done AS MATERIALIZED (SELECT r.redriven, r.kept, w.state, w.n "  # noqa: S608 - constants of ours
     "FROM was w CROSS JOIN LATERAL livewell.redrive_dead(%s, %s, %s, %s) r) SELECT d.redriven, d.kept, "
     + acts.recorded(
         "d.redriven || ' redriven, ' || d.kept || ' stayed'", before="d.state", after=_REDRIVEN, count="d.redriven"

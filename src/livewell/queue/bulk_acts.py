@@ -34,16 +34,12 @@ ALL = "all of them"  # confirms an act where nobody knows the number
 
 _COUNT = "SELECT n, how FROM livewell.count_matching(%s, %s::jsonb, %s)"
 # The origin is an argument of the call, so it is set before the call.
-_ORIGIN = "(SELECT set_config('livewell.origin', %s, true) AS origin) p"
-_BEGUN = "b.act_id, b.is_new, b.is_twin, b.asked_by, b.before_at, b.expected, b.how"
-_BEGIN = (
-    f"SELECT {_BEGUN} FROM {_ORIGIN} CROSS JOIN LATERAL "  # noqa: S608 - constants of ours
-    "livewell.begin_bulk_act(%s, %s::jsonb, %s, %s, %s, %s, coalesce(%s, p.origin)) b"
+_BEGUN = (
+    "SELECT b.act_id, b.is_new, b.is_twin, b.asked_by, b.before_at, b.expected, b.how "
+    "FROM (SELECT set_config('livewell.origin', %s, true) AS origin) p CROSS JOIN LATERAL "
 )
-_CONFIRM = (
-    f"SELECT {_BEGUN} FROM {_ORIGIN} CROSS JOIN LATERAL "  # noqa: S608 - constants of ours
-    "livewell.confirm_bulk_act(%s, %s::jsonb, %s, %s, %s, coalesce(%s, p.origin)) b"
-)
+_BEGIN = _BEGUN + "livewell.begin_bulk_act(%s, %s::jsonb, %s, %s, %s, %s, coalesce(%s, p.origin)) b"
+_CONFIRM = _BEGUN + "livewell.confirm_bulk_act(%s, %s::jsonb, %s, %s, %s, coalesce(%s, p.origin)) b"
 _LIST = "SELECT * FROM livewell.list_bulk_acts(%s, %s, %s)"
 _END = located("livewell.end_bulk_act(%s, NULL, %s)")
 

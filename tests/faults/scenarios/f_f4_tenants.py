@@ -61,8 +61,8 @@ STAGED = (
         "VALUES ('pager', 'webhook', 'env:PAGER', 'P2', false, now())"
     ),
     (
-        "INSERT INTO livewell.bulk_act (asked_at, before_at, stepped_at, up_to_id, expected, action, asked_by, filter) "
-        "VALUES (now(), now(), now(), 0, 0, 'cancel', 'cli:test', '{}')"
+        "INSERT INTO livewell.bulk_act (asked_at, before_at, stepped_at, from_id, up_to_id, expected, action, asked_by, filter) "
+        "VALUES (now(), now(), now(), 0, 0, 0, 'cancel', 'cli:test', '{}')"
     ),
 )
 

@@ -147,7 +147,9 @@ async def test_a_watchdog_sees_the_scheduler_stop_and_start_again(
             assert await told() == (200, [])
             assert field.livewell("schedules", "list").returncode == 0
             # A worker that ends within its first second may have promoted and recovered nothing yet.
-            field.until(lambda: field.rows.rows("SELECT FROM livewell.tick WHERE name = 'maintain'"))
+            field.until(
+                lambda: field.rows.rows("SELECT 1 FROM livewell.tick WHERE name = 'maintain' AND last_at IS NOT NULL")
+            )
             child.terminate()
             child.wait(30)
         clock.advance(50)

@@ -45,6 +45,7 @@ log = structlog.get_logger("livewell.dashboard")
 LINE_WIDTH, LINE_HEIGHT = 240, 40
 HASH_CHARS = 16
 _TEXT_CHARS_MAX = 20_000
+_PARSED_CHARS_MAX = 524_288
 _MARK = "\ufdd0"  # stands for nothing in any text
 _WRITTEN_INSTANT = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) UTC\b", re.ASCII)
 _MARKED = re.compile(f'"{_MARK}([^"{_MARK}]*){_MARK}"')
@@ -193,6 +194,8 @@ def pretty(text: str | None) -> str:
     """JSON, indented; every digit of its numbers as it was written. Other text as it is."""
     if text is None:
         return ""
+    if len(text) > _PARSED_CHARS_MAX:
+        return shown(text)  # it is cut all the same, and to parse it would hold up everybody else
     try:
         return shown(write_exact(read_exact(text), indent=2))
     except (ValueError, RecursionError):

@@ -14,6 +14,7 @@ from livewell.db.acts import line, recorded
 from livewell.server.dashboard.visit import Visit
 from livewell.telemetry.logs import hide
 
+LOOKED_CHARS_MAX = 524_288  # more than a payload may have; rows of other programs can be larger
 _MARK = "\ufdd1"  # stands for nothing in any text
 _REVEALED = "SELECT " + recorded("'revealed'")
 _MARKED = re.compile(f'"{_MARK}([-0-9.]+)"')
@@ -27,6 +28,8 @@ def masked(text: str | None) -> str | None:
     """
     if text is None:
         return None
+    if len(text) > LOOKED_CHARS_MAX:
+        return json.dumps(f"this payload has {len(text):,} characters: livewell jobs show --reveal prints it")
     try:
         found = hide(json.loads(text, parse_float=Decimal, parse_int=Decimal))
         made = json.dumps(found, default=_digits, ensure_ascii=False)
@@ -42,7 +45,7 @@ async def record_reveal(visit: Visit, action: str, job_id: int) -> None:
 
 def has_secrets(text: str | None) -> bool:
     """True if masking changes something."""
-    return text is not None and _plain(masked(text)) != _plain(text)
+    return text is not None and (len(text) > LOOKED_CHARS_MAX or _plain(masked(text)) != _plain(text))
 
 
 def _plain(text: str | None) -> Any:
