@@ -273,20 +273,16 @@ async def test_what_strangers_wrote_is_shown_as_text(mail: Web) -> None:
         assert "\u202e" not in answer.text.split("<main", 1)[1]
 
 
-@pytest.mark.parametrize("path", ["/work/jobs/1000", "/dead/1001"])
+@pytest.mark.parametrize("path", ["/dead/1001", "/work/jobs/1001"])
 async def test_a_payload_of_megabytes_is_cut_and_never_parsed(mail: Web, path: str) -> None:
-    """A dead letter may be of any size, and a job that compresses well, too.
+    """Live jobs are bounded by the table; a dead letter of another program may have any size.
 
     The page stays small and says how to see all of it.
     """
-    large = "jsonb_build_object('password', 'hunter2', 'text', repeat('x', %s))"
-    mail.rows(
-        "INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, queue, kind, payload) "
-        f"SELECT 1000, 1, now(), now(), 'ready', 5, 'mail', 'welcome', {large % 3_000_000}"
-    )
     mail.rows(
         "INSERT INTO livewell.dead_job (id, created_at, died_at, attempt, max_attempts, lost, priority, lane, queue, "
-        f"kind, reason, payload) SELECT 1001, now(), now(), 1, 1, 0, 0, 1, 'mail', 'welcome', 'attempts', {large % 5_000_000}"
+        "kind, reason, payload) SELECT 1001, now(), now(), 1, 1, 0, 0, 1, 'mail', 'welcome', 'attempts', "
+        "jsonb_build_object('password', 'hunter2', 'text', repeat('x', 5000000))"
     )
     text = (await mail.as_key("operate", "view").get(path)).text
     assert len(text) < 100_000
