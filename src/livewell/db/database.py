@@ -85,7 +85,7 @@ class Database:
     ) -> None:
         """Set up, not connected.
 
-        bounded: the server ends each statement after statement_timeout_seconds, also behind a pooler.
+        bounded: the server ends a statement after statement_timeout_seconds, also behind a pooler.
 
         There each call is then a transaction that says so: two round trips more.
         """

@@ -245,7 +245,7 @@ class QueueAdmin:
     async def batches(self, *, before: int | None = None, limit: int = 50) -> list[Record]:
         """A page of batches, the newest first.
 
-        An open batch counts 1,000 of its jobs at most; `remaining_is_more` says that there are more.
+        An open batch counts 1,000 of its jobs at most; `remaining_is_more`: there are more.
         """
         return await self._database.call_dicts("SELECT * FROM livewell.list_batches(%s, %s)", (before or None, limit))
 

@@ -4,7 +4,8 @@
 
 The dashboard has a few connections of its own and a second for each statement, so people who look
 take nothing from those who are served. The server holds it to that second, also behind a
-transaction pooler; the call's own deadline would only leave the statement alone. Until somebody looks there are no connections.
+transaction pooler; the call's own deadline would only leave the statement alone. Until somebody
+looks there are no connections.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ _START_SECONDS, _END_SECONDS = 60.0, 30.0
 _PAINT_MS = 800
 _SIZES = {"wide": (1600, 1000), "phone": (390, 844)}
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+_PART = re.compile(r"\{[a-z]+(:path)?\}")
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -101,14 +102,12 @@ async def _take(folder: Path, seconds: float, chromium: str) -> list[str]:
 
 async def _pages(page: Page, base: str) -> dict[str, str]:
     """Name and address of every page of the navigation, then of one page of each kind they lead to."""
-    from starlette.routing import compile_path  # noqa: PLC0415 - heavy
-
     from livewell.capability import capabilities  # noqa: PLC0415 - heavy
 
     views = [view for one in capabilities() for view in one.views]
     known = [view.path for view in views if view.nav] + [one.path for each in capabilities() for one in each.pages]
     found = {_name(path): path for path in known}
-    wanted = {view.path: compile_path(view.path)[0] for view in views if view.path not in known}
+    wanted = {view.path: _pattern(view.path) for view in views if view.path not in known}
     waiting = [*known]
     while waiting and wanted:
         await page.goto(base + waiting.pop(0))
@@ -120,6 +119,11 @@ async def _pages(page: Page, base: str) -> dict[str, str]:
                 found[_name(kind)] = link
                 waiting.append(link)
     return found
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """Of the addresses of a view: /types/{name}/{key:path}."""
+    return re.compile(_PART.sub(lambda part: ".+" if part[1] else "[^/]+", path))
 
 
 def _name(path: str) -> str:

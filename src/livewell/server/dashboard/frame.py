@@ -133,7 +133,7 @@ class Frame:
     def _page_of_form(self, raw: str, path: str) -> str | None:
         """If somebody opened the address of an act on a key, /types/quote/AAPL/ttl: the page of that key.
 
-        A key may hold a slash, but a link escapes it: only as it was sent can the two be told apart.
+        A key may hold a slash, but a link escapes it: only what was sent tells the two apart.
         """
         shown = self.find(path)
         for route in self._acts:

@@ -130,7 +130,7 @@ class Painting:
             panels = await self._shown.panels(self._visit)
             if isinstance(panels, Elsewhere):
                 return Gone("It is at another address now.", panels.to)
-            # All at once: a tab that asks meanwhile would take panels that are not painted yet for gone.
+            # All at once: a tab that asks meanwhile would take panels not painted yet for gone.
             self.panels = {panel.id: await rendering.paint(panel, self._visit.rights) for panel in panels}
         except GONE as error:
             return Gone(redact(str(error)))
