@@ -32,11 +32,13 @@ class DatabaseUnavailable(DatabaseError):
 
     The outcome of a write may be unknown. An enqueue has then been tried several times. Repeating
     it is safe with an id (app.reserve_ids) or a unique key.
+
+    was_sent: false if there was no connection, so that the statement has done nothing.
     """
 
-
-class NoConnection(DatabaseUnavailable):
-    """There was no connection, so the statement was never sent: it has done nothing."""
+    def __init__(self, message: str, *, sqlstate: str = "", was_sent: bool = True) -> None:
+        super().__init__(message, sqlstate=sqlstate)
+        self.was_sent = was_sent
 
 
 class DatabaseConflict(DatabaseError):

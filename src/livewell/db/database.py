@@ -22,7 +22,7 @@ from livewell.db import acts
 from livewell.db.connection import Connection, Row, connect, deadline, has_rows, translated
 from livewell.db.link import Link
 from livewell.db.session import startup_options
-from livewell.errors import ConfigurationError, DatabaseUnavailable, LivewellError, NoConnection, ReplicaRefused
+from livewell.errors import ConfigurationError, DatabaseUnavailable, LivewellError, ReplicaRefused
 from livewell.settings import Settings
 
 
@@ -218,16 +218,19 @@ class Database:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
         if self._pool is None:
-            raise NoConnection("the database is not open: call app.open() first, or use `async with app:`")
+            raise DatabaseUnavailable(
+                "the database is not open: call app.open() first, or use `async with app:`", was_sent=False
+            )
         try:
             connection = await self._pool.getconn()
         except PoolTimeout as error:
-            raise NoConnection(
+            raise DatabaseUnavailable(
                 f"no free connection within {self.settings.pool_wait_seconds:g} s: "
-                f"the server does not answer, or all {self.settings.pool_size_max} are in use (LIVEWELL_POOL_SIZE_MAX)"
+                f"the server does not answer, or all {self.settings.pool_size_max} are in use (LIVEWELL_POOL_SIZE_MAX)",
+                was_sent=False,
             ) from error
         except (psycopg.OperationalError, PoolClosed) as error:
-            raise NoConnection(f"no connection: {error}") from error
+            raise DatabaseUnavailable(f"no connection: {error}", was_sent=False) from error
         acts.sending()
         try:
             yield connection

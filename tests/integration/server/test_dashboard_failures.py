@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from livewell.capability import capabilities
-from livewell.errors import DatabaseUnavailable, NoConnection
+from livewell.errors import DatabaseUnavailable
 from livewell.server.dashboard import form
 from livewell.server.dashboard.frame import Frame
 from tests.support.http import Web
@@ -133,7 +133,7 @@ async def test_an_act_without_a_connection_has_done_nothing(market: Web, monkeyp
         """A pool whose connections are all in use."""
 
         async def getconn(self) -> None:
-            raise NoConnection("no free connection within 1 s")
+            raise DatabaseUnavailable("no free connection within 1 s", was_sent=False)
 
     with monkeypatch.context() as patched:
         patched.setattr(market.state.pools.operate, "_pool", Busy())
@@ -160,7 +160,7 @@ async def test_a_second_statement_without_a_connection_is_not_called_nothing(
 
     async def then_none(self: Any, *_: object, **__: object) -> None:
         await operate.call("SELECT 1")
-        raise NoConnection("no free connection within 1 s")
+        raise DatabaseUnavailable("no free connection within 1 s", was_sent=False)
 
     monkeypatch.setattr("livewell.queue.admin.QueueAdmin.pause", then_none)
     answer = await market.as_key("operate").post("/queues/mail/pause", **sent())

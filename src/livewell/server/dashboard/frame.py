@@ -23,7 +23,7 @@ from starlette.types import Scope
 
 from livewell.capability import Act, Capability, View
 from livewell.db.acts import act_as, has_sent
-from livewell.errors import InvalidOption, InvalidPayload, LivewellError, NoConnection
+from livewell.errors import DatabaseUnavailable, InvalidOption, InvalidPayload, LivewellError
 from livewell.server.answers.problems import Problem, busy, not_allowed
 from livewell.server.auth.caller import COOKIE, Caller
 from livewell.server.dashboard import form, rendering
@@ -220,7 +220,7 @@ class Frame:
         if isinstance(error, InvalidOption | InvalidPayload):
             return self._failed(scope, 400, "Nothing was done.", str(error))
         why = reason_of(error, may_operate=caller.may("operate"))
-        if isinstance(error, NoConnection) and not has_sent():
+        if isinstance(error, DatabaseUnavailable) and not error.was_sent and not has_sent():
             return self._failed(scope, 503, "Nothing was done.", why)
         unsure = f"{why}. The audit page says whether it was done."
         return self._failed(scope, 503, "Nothing is known of what was done.", unsure)
