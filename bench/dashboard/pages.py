@@ -22,6 +22,7 @@ from bench.measure import Figures
 from bench.operations.lab import Lab
 from bench.operations.state import crowded
 from bench.push.lab import Served, served
+from bench.refresh.lab import symbols
 from bench.server import Database
 from livewell.capability import capabilities
 
@@ -32,8 +33,9 @@ _DEAD_PER_SESSION = 1  # a hundred thousand with the usual size
 _NO_PAGES = {"/ui", "/work/look", "/acts/new"}
 # One page of each kind, lists with filters, and the question before an act on many.
 _ONES = (
-    "/types/quote",
-    "/types/quote/S0",
+    "/types/quote_0",
+    "/types/quote_0?show=fresh",
+    f"/types/quote_0/{symbols(1)[0]}",
     "/work/jobs/500000",
     "/work/jobs?queue=work_1&task=task",
     "/work/jobs?queue=work_1&task=nothing",

@@ -27,7 +27,8 @@ from bench.system import LIVEWELL
 from livewell.testing.sse_client import EventStream
 
 _JOBS = 40_000
-_CHECKS = 15  # more than alone: tabs ask once in two seconds
+_CHECKS = 200  # more than alone: tabs ask once in two seconds
+_SETTLE_SECONDS = 10.0  # who looks first has the plan and the doctor asked, for a second or two
 _CHANGE_SECONDS = 0.2
 _CHANGES = (
     "UPDATE livewell.job SET progress = (progress + 1) % 100 WHERE id BETWEEN 1 AND 50",
@@ -55,6 +56,7 @@ def _due(lab: Lab, *, watched: bool) -> Figures:
         _tabs(running, _TABS if watched else ()),
         psycopg.connect(database.dsn, autocommit=True) as connection,
     ):
+        time.sleep(_SETTLE_SECONDS)
         return due.sampled(connection, _CHECKS)
 
 

@@ -13,7 +13,7 @@ from livewell.queue.job_filter import JobFilter
 
 Record = dict[str, Any]
 LOOK_ROWS = 20_000  # the newest: 30 ms to group them, 60 ms to find none that matches
-_GROUPS_MAX = 100
+_GROUPS_MAX = 50
 _PAGE = "SELECT livewell.look_dead(%s::jsonb, %s, %s, %s, %s)"
 _GROUPS = "SELECT * FROM livewell.group_dead(%s::jsonb, %s, %s)"
 
