@@ -26,7 +26,7 @@ from bench.refresh.sizes import Sizes as RefreshSizes
 from bench.system import LIVEWELL
 from livewell.testing.sse_client import EventStream
 
-_JOBS = 40_000
+_JOBS = 400_000  # some seconds: tabs ask once in two
 _CHECKS = 200  # more than alone: tabs ask once in two seconds
 _SETTLE_SECONDS = 10.0  # who looks first has the plan and the doctor asked, for a second or two
 _CHANGE_SECONDS = 0.2
@@ -43,6 +43,7 @@ def _drain(lab: Lab, *, watched: bool) -> Figures:
         ask(LIVEWELL, "fill", database.dsn, jobs=_JOBS)
         database.checkpoint()
         with served(database, "operate", "view") as running, _tabs(running, _TABS if watched else ()):
+            time.sleep(_SETTLE_SECONDS)
             pace = work_off(database, LIVEWELL, jobs=_JOBS)
             return {"jobs_per_second": pace, "rss_mb": running.rss_mb()}
 
