@@ -21,6 +21,7 @@ import structlog
 from bench.push.lab import TYPE, settings
 from bench.refresh.lab import CREDENTIAL, symbols
 from bench.stage import Stage, perform
+from livewell.cli.commands.worker import settle_memory
 from livewell.db import Database
 from livewell.db.nudge import Nudger
 from livewell.refresh.nudges import CHANGED
@@ -47,6 +48,7 @@ async def serve(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     stage, given = Stage(), settings(dsn, options["port"], **options["changes"])
     async with ServerProcess(addresses(given), given) as state:
         server = HttpServer(gated(create_app(), state), state, bind("127.0.0.1", options["port"]))
+        settle_memory()  # as `livewell serve` does
         running = asyncio.create_task(server.run())
         await stage.ready()
         await stage.until_stopped(lambda: state.streams.dropped)
