@@ -80,6 +80,7 @@ class QueueSession(AbstractContextManager["QueueSession"]):
             "job",
             "job_history",
             "dead_job",
+            "job_failure",
             "worker",
             "stat",
             "tick",

@@ -18,7 +18,7 @@ from livewell.words import age
 REVEAL = click.option("--reveal", is_flag=True, help="Show the payload as it is stored, secrets included.")
 
 _TIMES = ("run_at", "created_at", "started_at", "finished_at")
-_LAST = ("error", "traceback", "payload")  # long, so below the rest
+_LAST = ("error", "errors", "traceback", "payload")  # long, so below the rest
 
 
 def print_record(record: Mapping[str, Any], now: datetime, *, as_json: bool, reveal: bool) -> None:
@@ -33,6 +33,10 @@ def print_record(record: Mapping[str, Any], now: datetime, *, as_json: bool, rev
     if record["error"]:
         echo("")
         print_facts({"error": record["error"]})
+    if len(record.get("errors", ())) > 1:
+        echo("\nfailures")
+        for one in record["errors"]:
+            echo(f"  attempt {one['attempt']}, {age(one['at'], now)}: {escaped(hide(one['error']))}")
     if record.get("traceback"):
         echo(f"\ntraceback of the last failure\n{hide(record['traceback']).rstrip()}")
     if payload is not None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Self
 
 from livewell.db import Database, acts
@@ -21,7 +22,10 @@ from livewell.queue.why import Why
 
 Record = dict[str, Any]
 
-_JOB = "SELECT s.*, livewell.show_traceback(s.id) AS traceback FROM livewell.show_job(%s) s"
+_JOB = (
+    "SELECT s.*, livewell.show_traceback(s.id) AS traceback, livewell.show_failures(s.id) AS errors "
+    "FROM livewell.show_job(%s) s"
+)
 _FIND = (
     "SELECT f.looked, f.next, r.* FROM livewell.find_jobs(%s::jsonb, %s, %s, %s, %s) f "
     "LEFT JOIN LATERAL livewell.read_jobs(f.ids, %s) r ON true"
@@ -174,13 +178,15 @@ class QueueAdmin:
         return JobCount(*rows[0])
 
     async def job(self, job_id: int) -> Record:
-        """One job, wherever it is now, with the traceback of its last failure."""
+        """One job, wherever it is now, with the errors of its attempts and the traceback of the last."""
         rows = await self._database.call_dicts(_JOB, (job_id,))
         if not rows:
             raise JobNotFound(
                 f"job {job_id}: no live job, dead letter or finished job has that id (history is kept for some days)"
             )
-        return _with_task(rows[0])
+        record = _with_task(rows[0])
+        record["errors"] = [{**one, "at": datetime.fromisoformat(one["at"])} for one in record["errors"]]
+        return record
 
     async def follow(self, job_id: int, *, every: float = 0.5) -> AsyncIterator[Record]:
         """The job's record whenever its state, progress or note has changed, until it has ended."""

@@ -273,6 +273,24 @@ async def test_what_strangers_wrote_is_shown_as_text(mail: Web) -> None:
         assert "\u202e" not in answer.text.split("<main", 1)[1]
 
 
+async def test_every_attempt_that_failed_is_told_to_operators(mail: Web) -> None:
+    """On the page of a job and of a letter, by HTTP, as text; who only looks reads no errors."""
+    mail.rows(
+        "INSERT INTO livewell.job_failure (job_id, fence, failed_at, attempt, outcome, error) "
+        "SELECT job, n, now(), n, 'retry', %s || n FROM unnest(ARRAY[64, 192]) AS job, generate_series(1, 2) AS n",
+        f"{HOSTILE} went wrong ",
+    )
+    operator = mail.as_key("operate", "view")
+    for path in ("/work/jobs/64", "/dead/192"):
+        page = (await operator.get(path)).text
+        assert "Each attempt that failed" in page
+        assert all(f"went wrong {n}" in page for n in (1, 2))
+        assert "<script>alert" not in page
+        assert "went wrong" not in (await mail.as_key("observe").get(path)).text
+    errors = (await operator.get("/v1/jobs/64")).json()["errors"]
+    assert [(one["attempt"], one["outcome"]) for one in errors] == [(2, "retry"), (1, "retry")]
+
+
 @pytest.mark.parametrize("path", ["/dead/1001", "/work/jobs/1001"])
 async def test_a_payload_of_megabytes_is_cut_and_never_parsed(mail: Web, path: str) -> None:
     """Live jobs are bounded by the table; a dead letter of another program may have any size.

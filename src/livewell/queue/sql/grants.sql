@@ -9,6 +9,7 @@ table batch                         -        -        rw       rawd     r
 table bulk_act                      -        -        raw      rwd      r
 table dead_job                      -        -        rawd     rawd     r
 table job                           -        -        rawd     rawd     r
+table job_failure                   -        -        rad      rad      r
 table job_history                   -        -        ra       ra       r
 table queue                         -        -        rw       raw      r
 table stat                          -        -        r        rawd     r
@@ -82,6 +83,7 @@ function reserve_job_ids            -        -        -        X        -
 function charge_jobs                -        -        X        X        -
 function finish_jobs                -        -        -        X        -
 function release_held               -        -        X        X        -
+function note_failures              -        -        X        X        -
 function settle_jobs                -        -        X        X        -
 
 -- functions: lease
@@ -120,6 +122,7 @@ function read_jobs                  -        -        X        -        X
 function read_queue_sample          -        -        X        X        X
 function redrive_dead               -        -        X        X        -
 function sample_queue               -        -        X        X        X
+function show_failures              -        -        X        X        X
 function show_job                   -        -        X        X        X
 function show_job_links             -        -        X        -        X
 function show_progress              -        -        X        X        X

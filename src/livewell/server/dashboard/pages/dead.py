@@ -82,7 +82,12 @@ async def one(visit: Visit) -> list[Panel] | Elsewhere:
         error, trace = hide(record["error"]), hide(record["traceback"])
         step = next_step(record)
         return loaded(
-            job=record, error=error, traceback=trace, explained=_EXPLAINED.get(record["reason"], ""), step=step
+            job=record,
+            error=error,
+            traceback=trace,
+            errors=hide(record["errors"]),
+            explained=_EXPLAINED.get(record["reason"], ""),
+            step=step,
         )
 
     async def payload() -> Loaded:

@@ -77,7 +77,10 @@ async def panels(visit: Visit) -> list[Panel]:
     async def error() -> Loaded:
         is_note = job["state"] in ("succeeded", "cancelled")
         found, trace = hide(job["error"]), hide(job["traceback"])
-        return loaded(error=found, traceback=trace, is_note=is_note, is_empty=not (found or trace))
+        errors = hide(job["errors"])
+        return loaded(
+            error=found, traceback=trace, errors=errors, is_note=is_note, is_empty=not (found or trace or errors)
+        )
 
     return [
         Panel("now", f"Job {number}", "job_now.html", now),

@@ -57,6 +57,10 @@ BEGIN
     WHERE j.credential IS NOT NULL
     HAVING count(*) > 0;
 
+    IF num_nonnulls(VARIADIC p_errors) > 0 THEN
+        PERFORM livewell.note_failures(p_ids, p_outcomes, p_errors, v_now);
+    END IF;
+
     WITH given AS (
         SELECT *
         FROM unnest(

@@ -1,7 +1,7 @@
--- Delete dead letters, statistics and ended batches past their time, a bounded page per call.
+-- Delete dead letters, failures, statistics and ended batches past their time, a bounded page per call.
 --
 -- Called by: worker, hourly, until it answers 0.
--- Index:     dead_job_died_idx, stat_pkey, batch_ended_idx.
+-- Index:     dead_job_died_idx, job_failure_failed_idx, stat_pkey, batch_ended_idx.
 CREATE OR REPLACE FUNCTION livewell.prune_queue(
     p_dead_days integer, p_stat_days integer, p_limit integer
 )
@@ -12,6 +12,7 @@ AS $$
 DECLARE
     v_now   timestamptz := livewell.now();
     v_dead  integer;
+    v_fail  integer;
     v_stat  integer;
     v_batch integer;
 BEGIN
@@ -25,6 +26,15 @@ BEGIN
         )
     );
     GET DIAGNOSTICS v_dead = ROW_COUNT;
+    DELETE FROM livewell.job_failure f
+    WHERE f.ctid = ANY (
+        ARRAY(
+            SELECT o.ctid FROM livewell.job_failure o
+            WHERE o.failed_at < v_now - greatest(p_dead_days, 30) * interval '1 day'
+            ORDER BY o.failed_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+        )
+    );
+    GET DIAGNOSTICS v_fail = ROW_COUNT;
     DELETE FROM livewell.stat s
     WHERE s.ctid = ANY (
         ARRAY(
@@ -44,9 +54,9 @@ BEGIN
         )
     );
     GET DIAGNOSTICS v_batch = ROW_COUNT;
-    RETURN v_dead + v_stat + v_batch;
+    RETURN v_dead + v_fail + v_stat + v_batch;
 END
 $$;
 COMMENT ON FUNCTION livewell.prune_queue IS
-    'Removes expired dead letters, statistics and batches; answers how many rows went.';
+    'Removes expired dead letters, failures, statistics and batches; answers how many rows went.';
 REVOKE ALL ON FUNCTION livewell.prune_queue FROM PUBLIC;
