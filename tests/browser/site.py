@@ -1,6 +1,6 @@
 """What stands before the browser.
 
-`livewell serve` as a process, a database, and a hand that stores what a worker would have stored.
+A server, a database, and a hand that stores what a worker would have stored.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from livewell.server.auth.api_keys import NewKey
 from livewell.server.pools import Addresses
 from livewell.settings import Settings
 from livewell.testing.processes import ChildProcess, free_port
+from tests.support.server_thread import ServerThread
 
 CHROMIUM = os.environ.get("LIVEWELL_TEST_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -140,12 +141,19 @@ class Site:
             "LIVEWELL_KEY_CACHE_SECONDS": "0",
         }
         self._process: ChildProcess | None = None
+        self._thread: ServerThread | None = None
 
     def start(self, **env: str) -> None:
+        """In a thread of this process."""
         self.env |= env
-        self._process = ChildProcess(
-            ["-m", "livewell.cli", "serve", f"--port={self.port}", "--json"], env=self.env
-        ).start()
+        self._thread = ServerThread(self.env, self.port)
+        self._thread.start()
+
+    def start_process(self) -> None:
+        """A process of its own, which can be killed and frozen."""
+        self.close()
+        command = ["-m", "livewell.cli", "serve", f"--port={self.port}", "--json"]
+        self._process = ChildProcess(command, env=self.env).start()
         self._process.wait_for('"address"', timeout=60)
 
     def kill(self) -> None:
@@ -165,6 +173,10 @@ class Site:
     def close(self) -> None:
         if self._process is not None:
             self._process.close()
+            self._process = None
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
 
     def key(self, *scopes: str, types: Sequence[str] | None = None, public: bool = True) -> str:
         return self._made("key", list(scopes or ("view", "subscribe")), types, public=public)

@@ -40,6 +40,7 @@ async def test_the_two_languages_write_the_same(site: Site, log_in: LogIn) -> No
     """words.js and words.py, letter by letter."""
     site.start()
     page = await log_in()
+    await page.goto(site.base)
     values: list[Any] = [None, 0, 0.04, 0.5, 1, 59, 59.6, 60, 89.9, 3599, 3600, 5400, 86399, 90000, 12345, 1e6]
     values += [0.004, 0.0099, 0.01, 0.5, 0.99, 0.995, 1.0, 999, 1000, 1050, 1_500_000, 20_000_000_000, 3.5e12]
     values += [2.5, 1.25, 1250, 1750, 0.25, 12.5, 1234.5, -5, -90.5, 0.125, 0.0004]

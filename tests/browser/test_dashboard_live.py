@@ -292,13 +292,14 @@ async def test_a_server_that_is_started_again_is_followed_again(
     letters: Site, hand: Hand, log_in: LogIn, complaints: Complaints
 ) -> None:
     """The page says so meanwhile, and goes on by itself with what happened."""
+    letters.start_process()
     page = await log_in()
     await live(page, f"{letters.base}/audit")
     complaints.network_expected = True
     letters.kill()
     await expect(said(page)).to_have_text(f"Not connected: {OLD}")
     hand.rows("SELECT livewell.record_act('ann', 'queue.pause', 'mail', '{}', 'done')")
-    letters.start()
+    letters.start_process()
     await expect(said(page)).to_have_text("Live", timeout=30_000)
     await expect(page.locator("#audit")).to_contain_text("queue.pause", timeout=PAINTED_MS)
 
@@ -361,7 +362,7 @@ async def test_a_login_that_is_over_is_named_with_a_way_in(
 
 async def test_too_many_pages_are_named(letters: Site, log_in: LogIn, complaints: Complaints) -> None:
     """With what mends it; when a page is closed the other one follows."""
-    letters.kill()
+    letters.close()
     letters.start(LIVEWELL_USER_PAGES_MAX="1")
     first = await log_in()
     second = await log_in()

@@ -29,11 +29,11 @@ def card(page: Page, title: str, symbol: str = "AAPL") -> str:
     return f'[aria-label="{title} of {symbol}"]'
 
 
-async def test_a_value_that_changes_is_seen_to_change(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_a_value_that_changes_is_seen_to_change(site: Site, hand: Hand, open_market: LogIn) -> None:
     """Without a reload; with verdict, age and source time."""
     hand.put_all("AAPL", "MSFT", "NVDA")
     site.start()
-    page = await log_in()
+    page = await open_market()
     quote = page.locator(card(page, "Quote"))
     await expect(quote.locator(".big")).to_have_text("231.40")
     await expect(quote.locator(".verdict")).to_have_text("fresh")
@@ -72,12 +72,12 @@ async def test_a_link_logs_in_once(site: Site, context: BrowserContext, complain
 
 
 async def test_the_page_survives_kill_9_of_the_server(
-    site: Site, hand: Hand, log_in: LogIn, complaints: Complaints
+    site: Site, hand: Hand, open_market: LogIn, complaints: Complaints
 ) -> None:
     """It says so, greys what it shows, comes back by itself, and shows what changed meanwhile."""
     hand.put_all("AAPL")
-    site.start()
-    page = await log_in()
+    site.start_process()
+    page = await open_market()
     await watch(page, "AAPL")
     quote = page.locator(card(page, "Quote"))
     await expect(quote.locator(".big")).to_have_text("231.40")
@@ -91,18 +91,18 @@ async def test_the_page_survives_kill_9_of_the_server(
     await expect(quote.locator(".verdict")).to_have_text("was fresh")
     await expect(page.locator("#counts")).to_have_text("4 were fresh1 was unverifiable")
     hand.put("quote", "AAPL", price=250)
-    site.start()
+    site.start_process()
 
     await expect(page.locator("#link")).to_have_attribute("data-state", "live", timeout=40_000)
     await expect(quote.locator(".big")).to_have_text("250.00")
     await expect(page.locator("#banner")).to_be_hidden()
 
 
-async def test_three_cards_share_one_subscription(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_three_cards_share_one_subscription(site: Site, hand: Hand, open_market: LogIn) -> None:
     """Closing one leaves the others alive; closing the last ends it."""
     hand.put_all("AAPL")
     site.start()
-    page = await log_in()
+    page = await open_market()
     await watch(page, "AAPL")
     cover = page.locator(card(page, "Solvency")).locator("dd").last
     await expect(page.locator(card(page, "Revenue")).locator(".big")).to_contain_text("B")
@@ -128,11 +128,11 @@ async def test_three_cards_share_one_subscription(site: Site, hand: Hand, log_in
     await expect(page.locator(card(page, "Revenue")).locator(".big")).to_contain_text("B")
 
 
-async def test_the_keyboard_is_enough(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_the_keyboard_is_enough(site: Site, hand: Hand, open_market: LogIn) -> None:
     """Add, be refused, look closer, remove: without a mouse, and the focus is never lost."""
     hand.put_all("AAPL", "TSLA")
     site.start()
-    page = await log_in()
+    page = await open_market()
     await watch(page, "AAPL")
     await expect(page.locator("article")).to_have_count(5)
 
@@ -170,7 +170,7 @@ async def test_the_keyboard_is_enough(site: Site, hand: Hand, log_in: LogIn) -> 
     await expect(page.locator(card(page, "Quote")).locator(".big")).to_have_text("231.40")
 
 
-async def test_what_is_wrong_is_said_in_plain_words(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_what_is_wrong_is_said_in_plain_words(site: Site, hand: Hand, open_market: LogIn) -> None:
     """The old value stays, with its age.
 
     An unknown symbol is one sentence instead of five cards.
@@ -179,7 +179,7 @@ async def test_what_is_wrong_is_said_in_plain_words(site: Site, hand: Hand, log_
     hand.fail("quote", "AAPL", "html", "login page at /var/secret")
     hand.unknown("ZZZZ")
     site.start()
-    page = await log_in()
+    page = await open_market()
     await watch(page, "AAPL", "MSFT", "ZZZZ", "NEWER")
     quote = page.locator(card(page, "Quote"))
     await expect(quote).to_have_attribute("data-tone", "bad")
@@ -211,10 +211,10 @@ async def test_whoever_is_not_let_in_is_told_how(site: Site, context: BrowserCon
     await expect(page.locator("article:visible")).to_have_count(0)
 
 
-async def test_whoever_logs_out_is_out(site: Site, log_in: LogIn, complaints: Complaints) -> None:
+async def test_whoever_logs_out_is_out(site: Site, open_market: LogIn, complaints: Complaints) -> None:
     """The page says so, and going back shows nothing."""
     site.start()
-    page = await log_in()
+    page = await open_market()
 
     complaints.network_expected = True
     await page.set_viewport_size({"width": 390, "height": 844})
@@ -224,14 +224,14 @@ async def test_whoever_logs_out_is_out(site: Site, log_in: LogIn, complaints: Co
     await expect(page.get_by_role("button", name="Log out")).to_be_hidden()
 
 
-async def test_markup_in_keys_and_texts_is_only_text(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_markup_in_keys_and_texts_is_only_text(site: Site, hand: Hand, open_market: LogIn) -> None:
     """F-F8: names, descriptions, reasons and keys of a hostile source are shown, and nothing of them runs."""
     hand.put_all("AAPL")
     hand.put("quote", "AAPL", name=MARKUP, exchange=MARKUP[:50])
     hand.put("profile", "AAPL", company_name=MARKUP, sector=MARKUP, description=MARKUP, ceo=MARKUP, industry=MARKUP)
     hand.fail("cash_flow_statement", "AAPL", MARKUP, MARKUP)
     site.start()
-    page = await log_in()
+    page = await open_market()
     await watch(page, "AAPL", MARKUP, "../../etc/passwd", "A\r\nX-Evil: 1", "javascript:alert(1)")
     await expect(page.locator(card(page, "Profile")).locator(".prose")).to_have_text(MARKUP)
     await expect(page.locator("h2 small").first).to_contain_text("<img src=x onerror=")
@@ -244,7 +244,7 @@ async def test_markup_in_keys_and_texts_is_only_text(site: Site, hand: Hand, log
     assert await page.locator("main img, main script, main a").count() == 0
 
 
-async def test_nothing_sticks_out_at_any_width(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_nothing_sticks_out_at_any_width(site: Site, hand: Hand, open_market: LogIn) -> None:
     """390 to 1600 px, light and dark.
 
     No sideways scrolling, and the text can be told from its ground.
@@ -252,7 +252,7 @@ async def test_nothing_sticks_out_at_any_width(site: Site, hand: Hand, log_in: L
     hand.put_all("AAPL", "BRK-B")
     hand.fail("quote", "BRK-B", "deadline")
     site.start()
-    page = await log_in()
+    page = await open_market()
     for scheme, width in product(("light", "dark"), (390, 820, 1280, 1600)):
         await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         await page.set_viewport_size({"width": width, "height": 900})

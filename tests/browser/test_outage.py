@@ -153,7 +153,7 @@ async def scene(
         through = make_conninfo("", **{**where, "host": "127.0.0.1", "port": str(database.port)})
         site = Site(through, addresses(through, made), hand)
         with ThreadedProxy("127.0.0.1", site.port) as network:
-            site.start()
+            site.start_process()
             site.base = f"http://127.0.0.1:{network.port}"
             page = await context.new_page()
             await page.goto(site.link())

@@ -33,7 +33,7 @@ async def show(page: Page, **closed: list[str]) -> None:
     await page.reload()
 
 
-async def test_the_headline_counts_what_it_says(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_the_headline_counts_what_it_says(site: Site, hand: Hand, open_market: LogIn) -> None:
     """X1: not fresh, being fetched and without a value are told apart; what is left is good.
 
     Seen failing: "1 of 5 cards is not fresh." while three of the others waited or had no value.
@@ -42,21 +42,21 @@ async def test_the_headline_counts_what_it_says(site: Site, hand: Hand, log_in: 
     hand.fail("quote", "AAPL", "deadline")
     hand.unknown("ZZZZ")
     site.start()
-    page = await log_in()
+    page = await open_market()
     await show(page, AAPL=["profile", "solvency", "cash"], ZZZZ=[], NEWER=["quote", "revenue", "cash"])
     await expect(page.locator("h1")).to_have_text("1 of 5 cards is not fresh, 2 are being fetched, 1 has no value.")
     await expect(page.locator("#counts")).to_have_text("1 fresh2 waiting1 missing1 failing")
     await expect(page.locator("article:visible")).to_have_count(5)
 
 
-async def test_nothing_is_stale_only_if_nothing_is(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_nothing_is_stale_only_if_nothing_is(site: Site, hand: Hand, open_market: LogIn) -> None:
     """X1: what is being refreshed is not fresh at that instant.
 
     In 0.5.0: green "Nothing is stale." while a quote was stale.
     """
     hand.put_all("AAPL")
     site.start()
-    page = await log_in()
+    page = await open_market()
     await show(page, AAPL=[])
     await expect(page.locator("h1")).to_have_text("Nothing is stale.")
     hand.rows("UPDATE livewell.data_type SET ttl = interval '2 seconds' WHERE name = 'quote'")
@@ -65,11 +65,13 @@ async def test_nothing_is_stale_only_if_nothing_is(site: Site, hand: Hand, log_i
     await expect(page.locator("h1")).to_have_attribute("data-tone", "none")
 
 
-async def test_an_unknown_symbol_is_one_sentence_whichever_card_is_open(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_an_unknown_symbol_is_one_sentence_whichever_card_is_open(
+    site: Site, hand: Hand, open_market: LogIn
+) -> None:
     """Seen failing: with the quote closed, a reload brought four cards that were "missing"."""
     hand.unknown("ZZZZ")
     site.start()
-    page = await log_in()
+    page = await open_market()
     await show(page, ZZZZ=["quote"])
     row = page.get_by_role("region", name="ZZZZ")
     await expect(row.locator("article:visible")).to_have_count(1)
@@ -82,11 +84,11 @@ async def test_an_unknown_symbol_is_one_sentence_whichever_card_is_open(site: Si
     await expect(row.locator("article:visible")).to_have_count(4)
 
 
-async def test_a_message_moves_nothing(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_a_message_moves_nothing(site: Site, hand: Hand, open_market: LogIn) -> None:
     """In 0.5.0 the row grew when a card began to fail."""
     hand.put_all("AAPL")
     site.start()
-    page = await log_in()
+    page = await open_market()
     for width in (1600, 390):
         hand.put("quote", "AAPL")
         await page.set_viewport_size({"width": width, "height": 900})
@@ -100,11 +102,11 @@ async def test_a_message_moves_nothing(site: Site, hand: Hand, log_in: LogIn) ->
         assert await page.locator("section.symbol").evaluate("one => one.offsetHeight") == before
 
 
-async def test_what_never_came_was_not_confirmed(site: Site, hand: Hand, log_in: LogIn) -> None:
+async def test_what_never_came_was_not_confirmed(site: Site, hand: Hand, open_market: LogIn) -> None:
     """In 0.5.0: the same sentence three times, and "Confirmed" with a time for a value that never came."""
     hand.unknown("ZZZZ")
     site.start()
-    page = await log_in()
+    page = await open_market()
     await show(page, ZZZZ=[])
     shown = page.locator("article:visible")
     await expect(shown).to_have_count(1)
@@ -115,10 +117,10 @@ async def test_what_never_came_was_not_confirmed(site: Site, hand: Hand, log_in:
     assert "Confirmed" not in text
 
 
-async def test_the_form_answers_itself(site: Site, log_in: LogIn) -> None:
+async def test_the_form_answers_itself(site: Site, open_market: LogIn) -> None:
     """In 0.5.0: the browser's own bubble, in the browser's own language."""
     site.start()
-    page = await log_in()
+    page = await open_market()
     await page.get_by_role("button", name="Add", exact=True).click()
     await expect(page.locator("#add-note")).to_have_text("Type a symbol first, for example TSLA.")
 
