@@ -117,15 +117,21 @@ async def context(browser: Browser | None, complaints: Complaints) -> AsyncItera
 LogIn = Callable[[], Awaitable[Page]]
 
 
+async def enter(site: Site, context: BrowserContext) -> Page:
+    """Open a login link in a new tab and press the button; the tab is then on the first page."""
+    page = await context.new_page()
+    await page.goto(site.link())
+    await page.get_by_role("button", name="Log in").press("Enter")
+    await page.wait_for_url(f"{site.base}/")
+    return page
+
+
 @pytest.fixture
 def log_in(site: Site, context: BrowserContext) -> LogIn:
-    """Open a login link, press the button, and go to the market page."""
+    """Log in, and go to the market page."""
 
     async def act() -> Page:
-        page = await context.new_page()
-        await page.goto(site.link())
-        await page.get_by_role("button", name="Log in").click()
-        await page.wait_for_url(f"{site.base}/")
+        page = await enter(site, context)
         await page.goto(f"{site.base}/market")
         return page
 
