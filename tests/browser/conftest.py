@@ -117,29 +117,39 @@ async def context(browser: Browser | None, complaints: Complaints) -> AsyncItera
 LogIn = Callable[[], Awaitable[Page]]
 
 
-@pytest.fixture
-def log_in(site: Site, context: BrowserContext) -> LogIn:
+async def enter(site: Site, context: BrowserContext) -> Page:
     """A tab of a person who is logged in, with nothing in it yet.
 
     The page of the link has tests of its own; here only what its button sends is sent.
     """
+    token = site.link().partition("#")[2]
+    answer = await context.request.post(f"{site.base}/v1/login", data={"token": token})
+    assert answer.status == 204, await answer.text()
+    return await context.new_page()
+
+
+async def arrive(site: Site, context: BrowserContext, path: str = "/") -> Page:
+    """The same, at one of the server's pages."""
+    page = await enter(site, context)
+    await page.goto(site.base + path)
+    return page
+
+
+@pytest.fixture
+def log_in(site: Site, context: BrowserContext) -> LogIn:
+    """Log in, and open a tab."""
 
     async def act() -> Page:
-        token = site.link().partition("#")[2]
-        answer = await context.request.post(f"{site.base}/v1/login", data={"token": token})
-        assert answer.status == 204, await answer.text()
-        return await context.new_page()
+        return await enter(site, context)
 
     return act
 
 
 @pytest.fixture
-def open_market(site: Site, log_in: LogIn) -> LogIn:
+def open_market(site: Site, context: BrowserContext) -> LogIn:
     """The same, at the market."""
 
     async def act() -> Page:
-        page = await log_in()
-        await page.goto(f"{site.base}/market")
-        return page
+        return await arrive(site, context, "/market")
 
     return act

@@ -149,9 +149,10 @@ class Site:
         self._thread = ServerThread(self.env, self.port)
         self._thread.start()
 
-    def start_process(self) -> None:
+    def start_process(self, **env: str) -> None:
         """A process of its own, which can be killed and frozen."""
         self.close()
+        self.env |= env
         command = ["-m", "livewell.cli", "serve", f"--port={self.port}", "--json"]
         self._process = ChildProcess(command, env=self.env).start()
         self._process.wait_for('"address"', timeout=60)

@@ -7,11 +7,12 @@ failed, and what a stranger wrote is text. A view that is added without an addre
 from __future__ import annotations
 
 import re
+from typing import Literal
 from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, ViewportSize, expect
 from starlette.routing import compile_path
 
 from livewell.capability import capabilities
@@ -24,7 +25,10 @@ in_one_loop = pytest.mark.asyncio(loop_scope="session")
 
 VIEWS = [view.path for one in capabilities() for view in one.views]
 SHIFT_MAX = 0.05
-WIDE, NARROW = (1600, 1000), (390, 844)
+Scheme = Literal["light", "dark"]
+Size = ViewportSize
+WIDE, NARROW = Size(width=1600, height=1000), Size(width=390, height=844)
+FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 # One address for each view whose path alone shows nothing.
 ADDRESSES = [
     "/types/quote",
@@ -33,6 +37,7 @@ ADDRESSES = [
     f"/types/quote/{quote(HOSTILE, safe='')}",
     "/upstreams/fmp/close?credential=FMP_API_KEY",
     "/work/jobs/9001",
+    "/work/jobs/9002",
     "/work/jobs?queue=hostile",
     "/work/jobs?state=failed",
     "/work/batches/77",
@@ -47,6 +52,9 @@ REDIRECTS = {"/work/look", "/acts/new"}  # they lead to another address
 MORE = """
 INSERT INTO livewell.batch (id, created_at, sealed_at, remaining) VALUES (77, now(), now(), 3);
 UPDATE livewell.job SET batch_id = 77 WHERE id BETWEEN 9001 AND 9003;
+INSERT INTO livewell.worker (id, started_at, renewed_at, expires_at, steady_since, lease, slots, queues, kinds, name, version, lacks)
+VALUES (1, now() - interval '3 hours', now(), now() + interval '1 hour', now(), '1 hour', 8, '{mail}', '{}', 'web-7f9c (pid 4711)', '0.7.0', '{"fmp FMP_KEY"}');
+UPDATE livewell.job SET state = 'running', worker = 1, started_at = now(), attempt = 1, fence = id, progress = 42, progress_note = 'page 42 of 100' WHERE id = 9002;
 UPDATE livewell.run SET state = 'failed', error = 'it failed' WHERE fence = 1;
 INSERT INTO livewell.queue (name, created_at) VALUES ('hostile', now());
 INSERT INTO livewell.job (id, rank, run_at, created_at, state, max_attempts, queue, kind, payload, last_error, unique_key, group_key)
@@ -97,36 +105,41 @@ def test_every_view_is_opened() -> None:
 
 
 @in_one_loop
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "size", "other"),
+    [
+        pytest.param("light", WIDE, NARROW, id="wide in the light"),
+        pytest.param("dark", NARROW, WIDE, id="narrow in the dark"),
+    ],
+)
 async def test_every_page_is_accessible_fits_and_stands_still(
-    site: Site, hand: Hand, log_in: LogIn, complaints: Complaints, scheme: str
+    site: Site, hand: Hand, log_in: LogIn, complaints: Complaints, scheme: Scheme, size: Size, other: Size
 ) -> None:
-    """axe-core looks once at each page in each scheme: wide in the light, narrow in the dark."""
+    """Loaded, looked at by axe-core, then made wide or narrow under the reader's eyes."""
     stage(hand)
     site.start()
     page = await log_in()
-    await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type] # one of the two
+    await page.emulate_media(color_scheme=scheme)
     wrong: list[str] = []
-    for size in (WIDE, NARROW):
-        width, height = size
-        await page.set_viewport_size({"width": width, "height": height})
-        for path in everything():
-            await page.goto(site.base + path)
-            await expect(page.locator("h1")).to_have_count(1)
-            if await page.locator("#live").count():
-                await expect(page.locator("#live-words")).not_to_have_text("")
-            where = f"{path} at {width}, {scheme}"
-            wrong += [f"{where}: {name} failed" for name in await _failed(page) if path != "/ui"]
-            if not await page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"):
-                wrong.append(f"{where}: wider than the screen")
-            if (moved := await shift(page)) > SHIFT_MAX:
-                wrong.append(f"{where}: moved by {moved:.2f}")
-            if "\u202e" in await page.inner_text("main"):
-                wrong.append(f"{where}: a bidirectional control is obeyed")
-            if (size is WIDE) == (scheme == "light"):
-                found = await Axe().run(page)
-                if found.violations_count:
-                    wrong.append(f"{where}: {found.generate_report()}")
+    for path in everything():
+        await page.set_viewport_size(size)
+        await page.goto(site.base + path)
+        await expect(page.locator("h1")).to_have_count(1)
+        if await page.locator("#live").count():
+            await expect(page.locator("#live-words")).to_have_text("Live")
+        where = f"{path} at {size['width']}, {scheme}"
+        wrong += [f"{where}: {name} failed" for name in await _failed(page) if path != "/ui"]
+        if (moved := await shift(page)) > SHIFT_MAX:
+            wrong.append(f"{where}: moved by {moved:.2f}")
+        if "\u202e" in await page.inner_text("main"):
+            wrong.append(f"{where}: a bidirectional control is obeyed")
+        found = await Axe().run(page)
+        if found.violations_count:
+            wrong.append(f"{where}: {found.generate_report()}")
+        for shown in (size, other):
+            await page.set_viewport_size(shown)
+            if not await page.evaluate(FITS):
+                wrong.append(f"{path} is wider than {shown['width']}, {scheme}")
     assert wrong == []
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import BrowserContext, Page, expect
+from playwright.async_api import BrowserContext, expect
 
 from tests.browser.conftest import LogIn
 from tests.browser.site import Hand, Site
@@ -91,13 +91,6 @@ def night(site: Site, hand: Hand) -> Site:
     return site
 
 
-async def _press(page: Page, name: str, within: str) -> None:
-    """With the keyboard."""
-    button = page.locator(within).get_by_role("button", name=name).first
-    await button.focus()
-    await page.keyboard.press("Enter")
-
-
 async def test_every_page_opens_and_what_strangers_wrote_is_text(night: Site, log_in: LogIn) -> None:
     """No complaint of the console, no panel that failed, no script that ran, no line that was turned."""
     page = await log_in()
@@ -106,23 +99,13 @@ async def test_every_page_opens_and_what_strangers_wrote_is_text(night: Site, lo
         await expect(page.locator(".panel[data-state=failed]")).to_have_count(0)
         assert "\u202e" not in await page.locator("main").inner_text()
         assert await page.evaluate("document.querySelectorAll('main script').length") == 0
+    await page.goto(night.base + "/schedules")
+    await expect(page.locator("#schedules tbody tr").first).to_contain_text("poll-suppliers")  # it is late
+    await expect(page.locator("#schedules")).to_contain_text("every day at 02:30 Europe/Paris")
     await page.goto(night.base + "/warnings")
     await expect(page.locator("main")).to_contain_text("<script>alert(1)</script>")
     shown = await page.locator("main").evaluate("one => one.scrollWidth <= document.documentElement.clientWidth")
     assert shown
-
-
-async def test_a_schedule_is_run_paused_and_resumed_by_keyboard(night: Site, log_in: LogIn) -> None:
-    """Each act says what it did; words say the rule."""
-    page = await log_in()
-    await page.goto(night.base + "/schedules")
-    row = page.locator("#schedules tbody tr").first
-    await expect(row).to_contain_text("poll-suppliers")  # it is late
-    await expect(page.locator("#schedules")).to_contain_text("every day at 02:30 Europe/Paris")
-    await page.get_by_role("link", name="nightly-report").first.click()
-    for name, said in (("Run now", "is asked for"), ("Pause", "is paused"), ("Resume", "goes on")):
-        await _press(page, name, "#schedule")
-        await expect(page.locator(".said")).to_contain_text(said)
 
 
 async def test_what_failed_last_night_is_two_clicks_from_the_first_page(night: Site, log_in: LogIn) -> None:
@@ -139,28 +122,13 @@ async def test_what_failed_last_night_is_two_clicks_from_the_first_page(night: S
     await expect(page.locator("#runs tbody tr")).to_have_count(1)
 
 
-async def test_an_alert_is_silenced_and_the_silence_ended_by_keyboard(night: Site, log_in: LogIn) -> None:
-    """Who knows is on its page, and until when nobody is told."""
-    page = await log_in()
-    await page.goto(night.base + "/alerts")
-    await page.get_by_role("link", name="schedule late").first.click()
-    await expect(page.locator("#told")).to_contain_text("the receiver is gone")
-    await expect(page.locator("#manual")).to_contain_text("What to do")
-    await page.locator("#alert select[name=for]").select_option("4h")
-    await _press(page, "Silence", "#alert")
-    await expect(page.locator(".said")).to_contain_text("Nobody is told of this alert for 4 h")
-    await expect(page.locator("#alert")).to_contain_text("silenced by key:")
-    await page.goto(night.base + "/alerts")
-    await expect(page.locator("#silences tbody tr")).to_have_count(1)
-    await _press(page, "End it", "#silences")
-    await expect(page.locator(".said")).to_contain_text("People are told of schedule_late")
-
-
 async def test_what_was_chosen_in_a_form_is_not_undone_by_a_repaint(night: Site, hand: Hand, log_in: LogIn) -> None:
     """Seen failing: four hours were chosen, the panel was painted again, and the silence was of one hour."""
     page = await log_in()
     await page.goto(night.base + "/alerts")
     await page.get_by_role("link", name="schedule late").first.click()
+    await expect(page.locator("#told")).to_contain_text("the receiver is gone")
+    await expect(page.locator("#manual")).to_contain_text("What to do")
     await page.locator("#alert select[name=for]").select_option("4h")
     await page.locator("#alert button").focus()
     hand.rows("UPDATE livewell.alert SET summary = 'it is later now' WHERE rule = 'schedule_late'")
@@ -170,17 +138,6 @@ async def test_what_was_chosen_in_a_form_is_not_undone_by_a_repaint(night: Site,
     await page.locator("#alert select[name=for]").select_option("1h")
     await page.locator("h1").click()
     await expect(page.locator("#alert")).to_contain_text("it is later now")  # nothing is chosen: it goes on
-
-
-async def test_a_channel_is_enabled_and_tested_by_keyboard(night: Site, log_in: LogIn) -> None:
-    """Its receiver was gone."""
-    page = await log_in()
-    await page.goto(night.base + "/alerts")
-    await _press(page, "Enable", "#channels")
-    await expect(page.locator(".said")).to_contain_text("phone is enabled")
-    await _press(page, "Send a test", "#channels tr:has-text('phone')")
-    await expect(page.locator(".said")).to_contain_text("A test of phone is asked for")
-    await expect(page.locator("#channels tr:has-text('phone')")).to_contain_text("waiting")
 
 
 async def test_the_command_that_mends_is_copied(night: Site, log_in: LogIn, context: BrowserContext) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from playwright.async_api import Page, expect
 
@@ -130,28 +127,3 @@ async def test_what_strangers_wrote_is_text(work: Site, hand: Hand, log_in: LogI
         assert "\u202e" not in await page.locator("main").inner_text()
         assert "owned" not in await page.title()
     await expect(page.locator("#payload")).to_contain_text("9223372036854775807")
-
-
-PAGES = {
-    "work": "/work",
-    "jobs": "/work/jobs",
-    "job_running": "/work/jobs/1001",
-    "job_ready": "/work/jobs/1005",
-    "batch": "/work/batches/7",
-}
-
-
-@pytest.mark.parametrize("width", [390, 1600])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_pages_fit_and_nothing_complains(work: Site, log_in: LogIn, width: int, scheme: str) -> None:
-    """No page is wider than its window. LIVEWELL_TEST_PICTURES: a folder for pictures of them."""
-    page = await log_in()
-    await page.set_viewport_size({"width": width, "height": 900})
-    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-    for name, path in PAGES.items():
-        await page.goto(work.base + path)
-        await expect(page.locator(".panel[data-state='failed']")).to_have_count(0)
-        assert await page.evaluate("document.documentElement.scrollWidth") <= width, name
-        folder = os.environ.get("LIVEWELL_TEST_PICTURES")
-        if folder:
-            await page.screenshot(path=Path(folder) / f"{name}_{width}_{scheme}.png", full_page=True)

@@ -299,8 +299,7 @@ async def test_a_silent_server_is_left_and_tried_again(
     """A stream without a beat is dead, whatever TCP thinks of it."""
     complaints.network_expected = True
     hand.put("quote", "AAPL")
-    site.env["LIVEWELL_ORIGINS"] = folder[1]
-    site.start_process()
+    site.start_process(LIVEWELL_ORIGINS=folder[1])
     page = await opened(context, folder, site, site.key(), silence=3)
     await page.evaluate("see('quote', 'AAPL')")
     await price(page, "AAPL", 231.4)

@@ -19,7 +19,7 @@ _DONE = "WITH done AS MATERIALIZED (SELECT {call} AS answer) SELECT d.answer, {k
 _COMPARED = (
     "WITH was AS MATERIALIZED ({before}), done AS MATERIALIZED ("
     "SELECT {call} AS answer, w.state FROM (SELECT) AS o LEFT JOIN was AS w (state) ON true"
-    ") SELECT d.answer, {kept} FROM done d"
+    ") SELECT d.answer, {kept}, d.state FROM done d"
 )
 _LOCATED = "WITH place AS MATERIALIZED (SELECT set_config('livewell.origin', %s, true)) SELECT {call} FROM place"
 
@@ -79,7 +79,8 @@ def audited(call: str, *, before: str | None = None, after: str | None = None, c
     after: an expression of d.answer and d.state (what was before); without it line() says it.
     count: an expression of d.answer, how many were changed; without it line() says it.
 
-    The parameters are those of `before`, those of the function, then line().
+    The parameters are those of `before`, those of the function, then line(). The row: what the
+    function answered, the line, and with `before` what was there.
     """
     if before is None:
         return _DONE.format(call=call, kept=recorded("d.answer::text", count=count))

@@ -130,13 +130,15 @@ class QueueAdmin:
         """Every credential of every limiter: what it has used, and what it waits for."""
         return await self._database.call_dicts("SELECT * FROM livewell.list_limiters()")
 
-    async def pause(self, queue: str, *, paused: bool = True) -> None:
-        """Stop (or start) claiming from a queue."""
+    async def pause(self, queue: str, *, paused: bool = True) -> bool:
+        """Stop (or start) claiming from a queue; False if it was so already."""
         act = acts.line("queues.pause" if paused else "queues.resume", queue, after={"paused": paused})
-        if not (await self._database.call(_PAUSE, (queue, queue, paused, *act)))[0][0]:
+        [(is_known, _, was)] = await self._database.call(_PAUSE, (queue, queue, paused, *act))
+        if not is_known:
             raise UnknownQueue(f"queue {queue!r} is not declared; there are: {await _queue_names(self._database)}")
         if not paused:
             self._nudger.nudge(queue)
+        return bool(was["paused"] != paused)
 
     async def jobs(
         self, *, queue: str | None = None, state: str | None = None, after: int = 0, limit: int = 50

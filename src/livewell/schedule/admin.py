@@ -92,12 +92,14 @@ class ScheduleAdmin:
         self._nudger.nudge(SCHEDULE)
         return "nobody" if answer == "nobody" else "asked"
 
-    async def pause(self, name: str, *, paused: bool = True) -> None:
-        """Begin no more runs, or begin them again."""
+    async def pause(self, name: str, *, paused: bool = True) -> bool:
+        """Begin no more runs, or begin them again; False if it was so already."""
         act = acts.line("schedules.pause" if paused else "schedules.resume", name, after={"paused": paused})
-        if not (await self._database.call(_PAUSE, (name, name, paused, *act)))[0][0]:
+        [(is_known, _, was)] = await self._database.call(_PAUSE, (name, name, paused, *act))
+        if not is_known:
             raise await self._unknown(name)
         self._nudger.nudge(SCHEDULE)
+        return bool(was["paused"] != paused)
 
     async def remove(self, name: str) -> None:
         """Forget a schedule that no process has any more."""

@@ -17,7 +17,12 @@ from livewell.server.findings import Findings
 from livewell.server.state_sampler import StateSampler
 from livewell.settings import Settings
 
-_BOUNDS = {"pool_size_max": 4, "statement_timeout_seconds": 1.0, "call_timeout_seconds": 2.0}
+_BOUNDS = {
+    "pool_size_max": 4,
+    "pool_wait_seconds": 2.0,  # an outage is said by then, not after a page full of waits
+    "statement_timeout_seconds": 1.0,
+    "call_timeout_seconds": 2.0,
+}
 
 
 class Looks:

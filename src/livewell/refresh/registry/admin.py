@@ -97,18 +97,19 @@ class TypeAdmin:
         """Where tables differ from their definitions."""
         return await find_drift(self._database.call)
 
-    async def pause(self, name: str, *, paused: bool, upstream: bool = False) -> None:
-        """Stop or start refreshing a type, or everything from an upstream.
+    async def pause(self, name: str, *, paused: bool, upstream: bool = False) -> bool:
+        """Stop or start refreshing a type, or everything from an upstream; False if it was so already.
 
-        What is stored is read as before.
+        What is stored is read as before. To start a parked type lets go of why it was parked.
         """
         action = f"{'upstreams' if upstream else 'types'}.{'pause' if paused else 'resume'}"
         act = acts.line(action, name, after={"paused": paused})
         query = _PAUSE_UPSTREAM if upstream else _PAUSE_TYPE
-        found = (await self._database.call(query, (name, name, paused, *act)))[0][0]
-        if not found:
+        [(is_known, _, was)] = await self._database.call(query, (name, name, paused, *act))
+        if not is_known:
             what = "upstream" if upstream else "type"
             raise UnknownType(f'{what} "{name[:60]}" is not in the registry; see: livewell types list')
+        return bool(was["paused"] != paused or (not paused and "parked" in was))
 
     async def change(
         self,
@@ -131,7 +132,7 @@ class TypeAdmin:
         wish = {"ttl_seconds": span, "strategy": strategy, "cron": cron, "zone": zone}
         act = acts.line("types.change", name, after={one: value for one, value in wish.items() if value is not None})
         given = (name, None if span is None else timedelta(seconds=span), strategy, cron, zone)
-        [(found, _)] = await self._database.call(_CHANGE, (name, *given, *act))
+        [(found, *_)] = await self._database.call(_CHANGE, (name, *given, *act))
         if not found:
             raise UnknownType(f'type "{name[:60]}" is not in the registry; see: livewell types list')
         await redue(self._database, name)
@@ -153,7 +154,7 @@ class TypeAdmin:
     async def clear_ttl(self, name: str, key: str) -> bool:
         """Let the time to live of the type hold again; whether the key had its own."""
         act = acts.line("types.clear_ttl", f"{name} {key}", after={"own": False})
-        [(had, _)] = await self._database.call(_TAKE_OWN, (key, name, name, key, *act))
+        [(had, *_)] = await self._database.call(_TAKE_OWN, (key, name, name, key, *act))
         return bool(had)
 
     async def ttls(

@@ -102,8 +102,9 @@ async def confirm_close(visit: Visit) -> list[Panel]:
 async def pause(visit: Visit) -> Done:
     """Call an upstream no more, until it is resumed."""
     name = _name(visit)
-    await TypeAdmin(visit.state.pools.operate).pause(name, paused=True, upstream=True)
-    return Done(f"{name} is paused: nothing of it is fetched until it is resumed.", "/limits")
+    is_new = await TypeAdmin(visit.state.pools.operate).pause(name, paused=True, upstream=True)
+    said = "is paused: nothing of it is fetched until it is resumed"
+    return Done(f"{name} {said if is_new else 'was paused already: nothing was changed'}.", "/limits")
 
 
 async def resume(visit: Visit) -> Done:

@@ -105,15 +105,16 @@ async def panels(visit: Visit) -> list[Panel]:
 async def pause(visit: Visit) -> Done:
     """Claim nothing more from a queue; what runs may end."""
     name = visit.parts["name"]
-    await acting(visit).pause(name, paused=True)
+    if not await acting(visit).pause(name, paused=True):
+        return Done(f"{name} was paused already: nothing was changed.", _back(visit))
     return Done(f"{name} is paused: what runs may end, nothing more is begun.", _back(visit))
 
 
 async def resume(visit: Visit) -> Done:
     """Claim from it again."""
     name = visit.parts["name"]
-    await acting(visit).pause(name, paused=False)
-    return Done(f"{name} goes on.", _back(visit))
+    is_new = await acting(visit).pause(name, paused=False)
+    return Done(f"{name} {'goes on' if is_new else 'was not paused: nothing was changed'}.", _back(visit))
 
 
 def admin(visit: Visit) -> QueueAdmin:

@@ -107,14 +107,16 @@ async def run(visit: Visit) -> Done:
 
 async def pause(visit: Visit) -> Done:
     """Begin no more runs; what runs may end."""
-    await _acting(visit).pause(visit.parts["name"])
-    return Done(f"{visit.parts['name']} is paused: slots that come are skipped.", _back(visit))
+    is_new = await _acting(visit).pause(visit.parts["name"])
+    said = "is paused: slots that come are skipped" if is_new else "was paused already: nothing was changed"
+    return Done(f"{visit.parts['name']} {said}.", _back(visit))
 
 
 async def resume(visit: Visit) -> Done:
     """Begin runs again."""
-    await _acting(visit).pause(visit.parts["name"], paused=False)
-    return Done(f"{visit.parts['name']} goes on with its next slot.", _back(visit))
+    is_new = await _acting(visit).pause(visit.parts["name"], paused=False)
+    said = "goes on with its next slot" if is_new else "was not paused: nothing was changed"
+    return Done(f"{visit.parts['name']} {said}.", _back(visit))
 
 
 def bars(recent: Sequence[tuple[str, float | None]]) -> tuple[list[tuple[float, str]], str]:

@@ -83,9 +83,11 @@ async def resume(visit: Visit) -> Done:
 
 async def _pause(visit: Visit, *, paused: bool) -> Done:
     name = visit.parts["name"]
-    await TypeAdmin(visit.state.pools.operate).pause(name, paused=paused)
+    is_new = await TypeAdmin(visit.state.pools.operate).pause(name, paused=paused)
     visit.state.nudger.nudge(DUE)
     said = "is paused: nothing of it is fetched until it is resumed" if paused else "is fetched again"
+    if not is_new:
+        said = f"was {'paused already' if paused else 'neither paused nor parked'}: nothing was changed"
     return Done(f"{name} {said}.", f"/types/{quote(name, safe='')}")
 
 

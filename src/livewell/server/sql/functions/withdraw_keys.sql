@@ -44,21 +44,22 @@ BEGIN
     END IF;
     FOR v_id IN SELECT DISTINCT i.id FROM pg_catalog.unnest(p_ids) AS i (id) ORDER BY 1 LOOP
         PERFORM pg_catalog.set_config('livewell.user_id', 'key:' || v_id, true);
+        SELECT k.kind INTO v_kind FROM livewell.api_key k WHERE k.id = v_id;
+        CONTINUE WHEN NOT FOUND;
+        v_kinds := v_kinds || v_kind;
         UPDATE livewell.api_key k SET revoked_at = v_now
         WHERE k.id = v_id
             AND k.revoked_at IS NULL
-            AND (k.expires_at IS NULL OR k.expires_at > v_now)
-        RETURNING k.kind INTO v_kind;
+            AND (k.expires_at IS NULL OR k.expires_at > v_now);
         IF FOUND THEN
             v_n := v_n + 1;
-            v_kinds := v_kinds || v_kind;
         END IF;
     END LOOP;
     PERFORM livewell.audit_act(
         'key:' || p_caller, NULL,
         CASE
             WHEN p_all THEN 'logins.end_all'
-            WHEN 'key' = ANY (v_kinds) OR v_n = 0 THEN 'keys.revoke'
+            WHEN 'key' = ANY (v_kinds) OR v_kinds = '{}' THEN 'keys.revoke'
             ELSE 'logins.end' END,
         CASE WHEN p_all THEN 'all logins' ELSE pg_catalog.array_to_string(p_ids, ', ') END,
         '{}', CASE WHEN v_n > 0 THEN 'revoked' ELSE 'was_revoked' END,

@@ -1,0 +1,430 @@
+"""Every form of the dashboard: where it is, what it says, what it changes.
+
+The order matters where one act makes the next one possible. GIVEN comes before all of them.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.browser.act_case import ActCase
+
+_BULK = ("acts.begin act", "acts.end act")
+_WORK = "SELECT livewell.step_bulk_act(100) FROM generate_series(1, 3)"
+
+GIVEN = """
+INSERT INTO livewell.queue (name, created_at)
+SELECT name, now() FROM unnest(string_to_array('mail asleep b-cancel b-hasten b-redrive b-discard b-group b-all', ' ')) AS name;
+UPDATE livewell.queue SET paused_at = now() WHERE name = 'asleep';
+SELECT * FROM livewell.enqueue_jobs('[{"id": 7001, "queue": "mail", "kind": "send", "payload": {}},
+    {"id": 7002, "queue": "mail", "kind": "send", "payload": {}, "delay_seconds": 3600},
+    {"id": 7003, "queue": "mail", "kind": "send", "payload": {"password": "hunter2"}},
+    {"id": 7004, "queue": "asleep", "kind": "send", "payload": {}},
+    {"id": 7011, "queue": "b-cancel", "kind": "send", "payload": {}},
+    {"id": 7012, "queue": "b-cancel", "kind": "send", "payload": {}},
+    {"id": 7021, "queue": "b-hasten", "kind": "send", "payload": {}, "delay_seconds": 3600},
+    {"id": 7022, "queue": "b-hasten", "kind": "send", "payload": {}, "delay_seconds": 3600}]');
+INSERT INTO livewell.dead_job
+    (id, created_at, died_at, attempt, max_attempts, lost, priority, lane, queue, kind, reason, payload)
+SELECT 7100 + n, now(), now(), 5, 5, 0, 0, 1,
+    (ARRAY['mail', 'b-redrive', 'b-discard', 'b-group', 'b-all'])[1 + n / 10], 'send', 'attempts',
+    CASE WHEN n = 3 THEN '{"password": "hunter2"}' ELSE '{"order": 1}' END::jsonb
+FROM generate_series(0, 49) n WHERE mod(n, 10) < 5;
+UPDATE livewell.data_type SET paused_at = now() WHERE name = 'profile';
+UPDATE livewell.data_type SET parked_reason = 'HTTP 402' WHERE name = 'end_of_day';
+INSERT INTO livewell.schedule (name, seen_at, created_at, every, timeout, kind, missed, internal)
+SELECT name, now(), now(), '1 hour', '1 minute', 'interval', 'skip', name <> 'nightly'
+FROM unnest(ARRAY['nightly', 'livewell.sweep']) AS name;
+SELECT livewell.observe_alerts('queue_deep', 'P1', '10 minutes', ARRAY['mail'], ARRAY['mail is deep']);
+INSERT INTO livewell.alert_channel (name, kind, source, level, repeats, since, disabled_at)
+VALUES ('ops', 'webhook', 'env:OPS', 'P2', false, now(), NULL),
+    ('phone', 'apprise', 'env:PHONE', 'P2', false, now(), now());
+SELECT livewell.create_key('robot00001', sha256('x'), 'key', 'old robot', '{view}', NULL, false, NULL);
+SELECT livewell.create_key('login00001', sha256('x'), 'login', 'ann', '{view}', NULL, false, 600)
+"""
+
+
+def _paused(table: str, name: str) -> str:
+    return f"SELECT paused_at IS NOT NULL FROM livewell.{table} WHERE name = '{name}'"
+
+
+def _number(table: str, condition: str) -> str:
+    return f"SELECT count(*) FROM livewell.{table} WHERE {condition}"
+
+
+def _limit(column: str) -> str:
+    return f"SELECT {column} FROM livewell.limiter_credential WHERE limiter = 'fmp' AND name = 'FMP_API_KEY'"
+
+
+def _many(at: str, link: tuple[str, str], n: int, query: str, found: object) -> ActCase:
+    """All that match: a link of the list, the number, Enter; the workers do the rest."""
+    return ActCase("/acts", at, "has begun.", _BULK, query, found, link=link, typed={"typed": str(n)}, then=_WORK)
+
+
+WORK = [
+    ActCase(
+        "/queues/mail/pause",
+        "/work",
+        "mail is paused: what runs may end",
+        ("queues.pause mail",),
+        _paused("queue", "mail"),
+        True,
+    ),
+    ActCase(
+        "/queues/asleep/resume",
+        "/work/jobs/7004",
+        "asleep goes on.",
+        ("queues.resume asleep",),
+        _paused("queue", "asleep"),
+        False,
+    ),
+    ActCase(
+        "/jobs/7001/cancel",
+        "/work/jobs/7001",
+        "Job 7001 is cancelled: it does not run.",
+        ("jobs.cancel job 7001",),
+        _number("job", "id = 7001"),
+        0,
+    ),
+    ActCase(
+        "/jobs/7002/retry",
+        "/work/jobs/7002",
+        "Job 7002 runs as soon as a worker is free.",
+        ("jobs.retry job 7002",),
+        "SELECT state::text FROM livewell.job WHERE id = 7002",
+        "ready",
+    ),
+    ActCase(
+        "/jobs/7003/reveal",
+        "/work/jobs/7003",
+        "hunter2",
+        ("jobs.reveal job 7003",),
+        _number("audit", "action = 'jobs.reveal'"),
+        1,
+        where="#payload",
+    ),
+    ActCase(
+        "/dead/7101/redrive",
+        "/dead",
+        "Dead letter 7101 is redriven",
+        ("dead.redrive job 7101",),
+        _number("job", "id = 7101"),
+        1,
+    ),
+    ActCase(
+        "/dead/7102/discard",
+        "/dead/7102",
+        "Dead letter 7102 is discarded.",
+        ("dead.discard job 7102",),
+        _number("dead_job", "id = 7102"),
+        0,
+    ),
+    ActCase(
+        "/dead/7103/reveal",
+        "/dead/7103",
+        "hunter2",
+        ("dead.reveal job 7103",),
+        _number("audit", "action = 'dead.reveal'"),
+        1,
+        where="#payload",
+    ),
+    ActCase(
+        "/dead/7104/edit",
+        "/dead/7104",
+        "Dead letter 7104 has a new payload.",
+        ("dead.edit job 7104",),
+        "SELECT payload->>'order' FROM livewell.dead_job WHERE id = 7104",
+        "20000000000000000001",
+        typed={"payload": '{"order": 20000000000000000001}'},
+    ),
+    ActCase(
+        "/dead/7104/redrive",
+        "/dead/7104",
+        "Dead letter 7104 is redriven",
+        ("dead.redrive job 7104",),
+        _number("job", "id = 7104 AND payload->>'order' = '20000000000000000001'"),
+        1,
+    ),
+]
+
+MANY = [
+    _many(
+        "/work/jobs?queue=b-cancel",
+        ("#jobs", "Cancel all that match…"),
+        2,
+        _number("job", "queue = 'b-cancel'"),
+        0,
+    ),
+    _many(
+        "/work/jobs?queue=b-hasten&state=delayed",
+        ("#jobs", "Run all that match now…"),
+        2,
+        _number("job", "queue = 'b-hasten' AND state = 'ready'"),
+        2,
+    ),
+    _many(
+        "/work/jobs?queue=b-redrive&state=failed",
+        ("#jobs", "Retry all that match…"),
+        5,
+        _number("job", "queue = 'b-redrive'"),
+        5,
+    ),
+    _many(
+        "/work/jobs?queue=b-discard&state=failed",
+        ("#jobs", "Discard all that match…"),
+        5,
+        _number("dead_job", "queue = 'b-discard'"),
+        0,
+    ),
+    _many(
+        "/dead",
+        ('#groups tr:has-text("b-group")', "Redrive…"),
+        5,
+        _number("job", "queue = 'b-group'"),
+        5,
+    ),
+    _many(
+        "/dead?queue=b-all",
+        ("#filters", "Discard all that match…"),
+        5,
+        _number("dead_job", "queue = 'b-all'"),
+        0,
+    ),
+    ActCase(
+        "/acts/900/cancel",
+        "/acts/900",
+        "Act 900 is cancelled: what is done stays done.",
+        ("acts.cancel act 900",),
+        "SELECT state FROM livewell.bulk_act WHERE id = 900",
+        "cancelled",
+        given="INSERT INTO livewell.bulk_act "
+        "(id, asked_at, before_at, stepped_at, from_id, up_to_id, expected, action, asked_by, filter) "
+        "OVERRIDING SYSTEM VALUE VALUES (900, now(), now(), now(), 0, 0, 9, 'cancel', 'cli:ann', '{}')",
+    ),
+]
+
+_TTL = "SELECT ttl_override FROM livewell.ledger WHERE data_type = 'quote' AND key = 'MSFT'"
+
+VALUES = [
+    ActCase(
+        "/types/quote/pause",
+        "/types/quote",
+        "quote is paused: nothing of it is fetched until it is resumed.",
+        ("types.pause quote",),
+        _paused("data_type", "quote"),
+        True,
+    ),
+    ActCase(
+        "/types/profile/resume",
+        "/types/profile",
+        "profile is fetched again.",
+        ("types.resume profile",),
+        _paused("data_type", "profile"),
+        False,
+    ),
+    ActCase(
+        "/types/end_of_day/resume",
+        "/types/end_of_day",
+        "end_of_day is fetched again.",
+        ("types.resume end_of_day",),
+        "SELECT parked_reason FROM livewell.data_type WHERE name = 'end_of_day'",
+        None,
+    ),
+    ActCase(
+        "/types/quote/MSFT/ttl",
+        "/types/quote/MSFT",
+        "quote MSFT is fresh for 7 min after each check, from now on.",
+        ("types.set_ttl quote MSFT",),
+        _TTL,
+        timedelta(minutes=7),
+        typed={"ttl": "7m"},
+    ),
+    ActCase(
+        "/types/quote/MSFT/ttl/clear",
+        "/types/quote/MSFT",
+        "quote MSFT has the TTL of its type again.",
+        ("types.clear_ttl quote MSFT",),
+        _TTL,
+        None,
+    ),
+    ActCase(
+        "/types/income_statement/MSFT/refresh",
+        "/types/income_statement/MSFT",
+        "income_statement MSFT: a refresh is queued.",
+        ("types.refresh income_statement MSFT",),
+        _number("job", "position('MSFT' in payload::text) > 0"),
+        1,
+    ),
+]
+
+UPSTREAMS = [
+    ActCase(
+        "/upstreams/fmp/pause",
+        "/limits",
+        "fmp is paused: nothing of it is fetched until it is resumed.",
+        ("upstreams.pause fmp",),
+        _paused("upstream", "fmp"),
+        True,
+    ),
+    ActCase(
+        "/upstreams/fmp/resume",
+        "/limits",
+        "fmp is called again.",
+        ("upstreams.resume fmp",),
+        _paused("upstream", "fmp"),
+        False,
+    ),
+    ActCase(
+        "/upstreams/fmp/resume",
+        "/limits",
+        "fmp is called again.",
+        ("upstreams.resume fmp",),
+        _limit("quiet_until"),
+        None,
+        given="UPDATE livewell.limiter_credential "
+        "SET quiet_until = now() + interval '1 hour', quiet_since = now() WHERE name = 'FMP_API_KEY'",
+    ),
+    ActCase(
+        "/upstreams/fmp/probe",
+        "/limits",
+        "fmp: the next call tries whether it is back",
+        ("upstreams.probe fmp",),
+        _limit("open_until <= now()"),
+        True,
+    ),
+    ActCase(
+        "/upstreams/fmp/close",
+        "/limits",
+        "The breaker of fmp is closed: all calls are allowed again.",
+        ("upstreams.close fmp",),
+        _limit("breaker"),
+        "closed",
+        link=("#upstreams", "Close the breaker…"),
+    ),
+]
+
+SCHEDULES = [
+    ActCase(
+        "/schedules/nightly/run",
+        "/schedules",
+        "A run of nightly is asked for.",
+        ("schedules.run nightly",),
+        "SELECT asked_at IS NOT NULL FROM livewell.schedule WHERE name = 'nightly'",
+        True,
+    ),
+    ActCase(
+        "/schedules/nightly/pause",
+        "/schedules/nightly",
+        "nightly is paused: slots that come are skipped.",
+        ("schedules.pause nightly",),
+        _paused("schedule", "nightly"),
+        True,
+    ),
+    ActCase(
+        "/schedules/nightly/resume",
+        "/schedules/nightly",
+        "nightly goes on with its next slot.",
+        ("schedules.resume nightly",),
+        _paused("schedule", "nightly"),
+        False,
+    ),
+    ActCase(
+        "/schedules/livewell.sweep/pause",
+        "/schedules/livewell.sweep",
+        "livewell.sweep is paused: slots that come are skipped.",
+        ("schedules.pause livewell.sweep",),
+        _paused("schedule", "livewell.sweep"),
+        True,
+    ),
+]
+
+ALERTS = [
+    ActCase(
+        "/alerts/1/silence",
+        "/alerts/1",
+        "Nobody is told of this alert for 4 h, until",
+        ("alerts.silence queue_deep: mail",),
+        "SELECT (SELECT date_trunc('minute', until - since) FROM livewell.alert_silence WHERE subject = 'mail')",
+        timedelta(hours=4),
+        typed={"for": "4"},
+    ),
+    ActCase(
+        "/alerts/unsilence",
+        "/alerts",
+        "People are told of queue_deep, mail again.",
+        ("alerts.unsilence queue_deep: mail",),
+        _number("alert_silence", "until > now()"),
+        0,
+    ),
+    ActCase(
+        "/alerts/channels/ops/test",
+        "/alerts",
+        "A test of ops is asked for.",
+        ("alerts.test ops",),
+        _number("notification", "channel = 'ops'"),
+        1,
+    ),
+    ActCase(
+        "/alerts/channels/phone/enable",
+        "/alerts",
+        "phone is enabled: what waits for it is sent.",
+        ("alerts.enable phone",),
+        "SELECT disabled_at FROM livewell.alert_channel WHERE name = 'phone'",
+        None,
+    ),
+]
+
+_REVOKED = "SELECT revoked_at IS NOT NULL FROM livewell.api_key WHERE id = '{}'"
+
+ACCESS = [
+    ActCase(
+        "/access/keys",
+        "/access",
+        "lw_",
+        ("keys.create",),
+        _number("api_key", "name = 'robot'"),
+        1,
+        where="#secret",
+        typed={"name": "robot"},
+    ),
+    ActCase(
+        "/access/keys/robot00001/revoke",
+        "/access",
+        "robot00001 is revoked.",
+        ("keys.revoke robot00001",),
+        _REVOKED.format("robot00001"),
+        True,
+    ),
+    ActCase(
+        "/access/logins/login00001/end",
+        "/access",
+        "login00001 is ended.",
+        ("logins.end login00001",),
+        _REVOKED.format("login00001"),
+        True,
+    ),
+]
+
+# After each of these nobody is logged in.
+LEAVING = [
+    ActCase(
+        "/logout",
+        "/",
+        "This is where a login link leads.",
+        ("logins.end",),
+        _number("audit", "action = 'logins.end' AND actor = 'key:' || subject"),
+        1,
+        where="h1",
+    ),
+    ActCase(
+        "/access/logins/end",
+        "/access",
+        "This is where a login link leads.",
+        ("logins.end_all all logins",),
+        _number("api_key", "kind = 'login' AND revoked_at IS NULL"),
+        0,
+        where="h1",
+    ),
+]
+
+CASES = [*WORK, *MANY, *VALUES, *UPSTREAMS, *SCHEDULES, *ALERTS, *ACCESS, *LEAVING]

@@ -1,0 +1,133 @@
+"""Pages with nothing on them: each panel says so in a sentence of its own, and none has failed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import BrowserContext, Page
+from starlette.routing import compile_path
+
+from livewell.settings import Settings
+from tests.browser.conftest import Complaints, enter
+from tests.browser.site import Hand, Site, furnish
+from tests.browser.test_dashboard_every_page import REDIRECTS, VIEWS
+from tests.support.http import addresses
+
+# Something of each kind, and nothing in it.
+BARE_THINGS = """
+INSERT INTO livewell.queue (name, created_at) VALUES ('idle', now());
+SELECT * FROM livewell.enqueue_jobs('[{"id": 1, "queue": "idle", "kind": "work", "payload": {}}]');
+INSERT INTO livewell.dead_job
+    (id, created_at, died_at, attempt, max_attempts, lost, priority, lane, queue, kind, reason, payload)
+VALUES (2, now(), now(), 1, 1, 0, 0, 1, 'idle', 'work', 'attempts', '{}');
+INSERT INTO livewell.batch (id, created_at) VALUES (3, now());
+INSERT INTO livewell.bulk_act
+    (asked_at, before_at, stepped_at, ended_at, from_id, up_to_id, expected, action, state, asked_by, filter)
+VALUES (now(), now(), now(), now(), 0, 0, 0, 'cancel', 'done', 'cli:test', '{}');
+INSERT INTO livewell.schedule (name, seen_at, created_at, every, timeout, kind, missed)
+VALUES ('never', now(), now(), '1 hour', '1 minute', 'interval', 'skip');
+INSERT INTO livewell.alert (rule, subject, state, level, summary, fired_at)
+VALUES ('a_rule_of_mine', 'mine', 'fired', 'P1', 'it is wrong', now())
+"""
+BARE_PLACES = [
+    "/types/quote",
+    "/types/quote?show=failing",
+    "/types/quote?show=watched",
+    "/types/quote/NEVER",
+    "/limits",
+    "/upstreams/fmp/close",
+    "/work/jobs/1",
+    "/work/batches/3",
+    "/dead/2",
+    "/acts/1",
+    "/acts/new?action=hasten",
+    "/schedules",
+    "/schedules/never",
+    "/runs",
+    "/alerts/1",
+    # filters that nothing matches
+    "/work?name=zzz",
+    "/work/jobs?queue=zzz",
+    "/work/jobs?state=failed&queue=zzz",
+    "/dead?queue=zzz",
+    "/audit?actor=zzz",
+    "/runs?outcome=failed",
+    "/warnings?hours=1&type=zzz",
+]
+# Panels without rows, values or notices of their own: what is in them besides their title.
+PANELS = """() => [...document.querySelectorAll(".panel")].map((one) => {
+    const body = one.cloneNode(true);
+    body.querySelector("header")?.remove();
+    return {
+        id: one.id,
+        state: one.dataset.state,
+        empty: one.querySelector(":scope > .empty")?.innerText.trim() ?? "",
+        words: body.textContent.trim(),
+        bare: [...one.querySelectorAll("table")].filter((table) => !table.querySelector("tbody tr")).length,
+    };
+})"""
+UNWORDED = "There is nothing here."  # of a panel that nobody gave words of its own
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def bare(livewell_dsn: str, browser_logins: dict[str, tuple[str, str]], hand: Hand) -> AsyncIterator[Site]:
+    """A server on a database in which nothing is."""
+    made = Site(livewell_dsn, addresses(livewell_dsn, browser_logins), hand)
+    made.start()
+    yield made
+    made.close()
+
+
+async def wrong_at(page: Page, path: str, seen: set[str]) -> list[str]:
+    """What is wrong with the panels of a page; those that say that they are empty are noted."""
+    found: list[dict[str, Any]] = await page.evaluate(PANELS)
+    wrong = [] if found else ["it has no panel"]
+    for one in found:
+        if one["state"] == "failed" and one["id"] and path != "/ui":
+            wrong.append(f"{one['id']} has failed: {one['words']}")
+        if one["state"] == "empty" and path != "/ui":
+            seen.add(one["id"])
+            is_sentence = len(one["empty"].split()) >= 3 and one["empty"] != UNWORDED
+            wrong += [] if is_sentence else [f"{one['id']} says of itself: {one['empty']!r}"]
+        if not one["words"]:
+            wrong.append(f"{one['id']} shows nothing at all")
+        if one["bare"]:
+            wrong.append(f"{one['id']} shows a table without rows")
+    return [f"{path}: {one}" for one in wrong]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_pages_with_nothing_on_them_say_so(  # noqa: PLR0917 - fixtures
+    bare: Site,
+    livewell_dsn: str,
+    livewell_settings: Settings,
+    hand: Hand,
+    context: BrowserContext,
+    complaints: Complaints,
+) -> None:
+    """First a database as it is made, then one with things that have nothing in them."""
+    complaints.network_expected = True  # a breaker that is closed is not there
+    page = await enter(bare, context)
+    wrong: list[str] = []
+    seen: set[str] = set()
+    for path in (one for one in VIEWS if "{" not in one and one not in REDIRECTS):
+        await page.goto(bare.base + path)
+        wrong += await wrong_at(page, path, seen)
+    await furnish(livewell_dsn, livewell_settings)
+    for statement in BARE_THINGS.strip().split(";\n"):
+        hand.rows(statement)
+    for path in BARE_PLACES:
+        await page.goto(bare.base + path)
+        wrong += await wrong_at(page, path, seen)
+    assert wrong == []
+    print(sorted(seen))
+
+
+def test_every_view_is_looked_at_empty() -> None:
+    """Whoever adds a view with parts in its path says where it has nothing on it."""
+    parts = [one for one in VIEWS if "{" in one]
+    opened = [one.partition("?")[0] for one in BARE_PLACES]
+    assert [view for view in parts if not any(compile_path(view)[0].fullmatch(one) for one in opened)] == []
