@@ -15,8 +15,9 @@ from tests.browser.test_dashboard_every_page import NARROW, WIDE, everything, st
 # Opens every question and every row, names each control, and notes where the focus goes and how it looks there.
 WATCH = """() => {
     for (const one of document.querySelectorAll("details")) one.open = true;
-    const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")];
-    const controls = all.filter((one) => !one.disabled && one.type !== "hidden" && one.tabIndex >= 0 && one.checkVisibility());
+    const native = "a[href], button, input, select, textarea, summary";
+    const all = [...document.querySelectorAll(`${native}, [tabindex="0"]`)];
+    const controls = all.filter((one) => !one.disabled && one.type !== "hidden" && one.checkVisibility());
     const name = (one) => {
         const words = one.ariaLabel || one.name || one.textContent.trim().slice(0, 40);
         return `${controls.indexOf(one)} ${one.localName} ${words}`;
