@@ -37,9 +37,9 @@ from tests.support.http import addresses, logins
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-TTL_SECONDS = 3
+TTL_SECONDS = 2
 PROMISED_SECONDS = 2
-OUTAGE_SECONDS = float(os.environ.get("LIVEWELL_TEST_OUTAGE_SECONDS", TTL_SECONDS + PROMISED_SECONDS + 3))
+OUTAGE_SECONDS = float(os.environ.get("LIVEWELL_TEST_OUTAGE_SECONDS", TTL_SECONDS + PROMISED_SECONDS + 1.5))
 LOOK_SECONDS = 0.25
 LOOK = """() => { const quote = document.querySelector('[aria-label="Quote of AAPL"]'); return {
     title: document.querySelector("h1").textContent, tone: document.querySelector("h1").dataset.tone, link: document.querySelector("#link-words").textContent,
