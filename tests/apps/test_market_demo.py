@@ -32,6 +32,7 @@ from livewell.testing.processes import ChildProcess, eventually
 SHARE = re.compile(r"([\d.]+)% of (\d+) watched rows fresh")
 RECOVERED = re.compile(r"are fresh again, ([\d.]+) s after the death|never fell below 95%")
 RECOVERY_SECONDS_MAX = 30.0
+ALL = ("worker", "server", "simulator", "Postgres")
 
 
 def demo(*arguments: str, cwd: Path, **env: str) -> ChildProcess:
@@ -113,20 +114,21 @@ def data_dir() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    "victims",
+    ("victims", "judged"),
     [
-        pytest.param(("worker", "Postgres"), id="one of each kind"),
-        pytest.param(("worker", "server", "simulator", "Postgres"), id="all", marks=pytest.mark.campaign),
+        pytest.param(("worker", "Postgres"), ("Postgres",), id="one of each kind"),
+        pytest.param((*ALL,), (*ALL,), id="all", marks=pytest.mark.campaign),
     ],
 )
 def test_whatever_is_killed_comes_back_and_everything_is_fresh_again(
-    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, victims: tuple[str, ...]
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, victims: tuple[str, ...], judged: tuple[str, ...]
 ) -> None:
-    """One after the other, nothing typed: 95 % fresh within 30 s of each.
+    """One after the other, nothing typed: 95 % fresh within 30 s of those that are judged.
 
     Then Ctrl-C, and nothing is left.
 
-    Worker, server and simulator are kept by the same code, so `make test` kills one of them.
+    Worker, server and simulator are kept by the same code, so `make test` kills one of them, and
+    does not wait the 20 s after which the demo says that the share never fell.
     """
     monkeypatch.delenv("DATABASE_URL", raising=False)
     with demo(cwd=tmp_path, LIVEWELL_DATA_DIR=str(data_dir)) as child:
@@ -141,9 +143,10 @@ def test_whatever_is_killed_comes_back_and_everything_is_fresh_again(
             child.wait_for("is gone", timeout=15, since=mark)
             came_back = child.mark()
             child.wait_for(lambda line, name=name: f"({name})" in line, timeout=30, since=came_back)  # type: ignore[misc] # mypy cannot infer a lambda with a default
-            found = RECOVERED.search(child.wait_for(recovered, timeout=60, since=mark))
-            assert found is not None
-            assert float(found[1] or 0) < RECOVERY_SECONDS_MAX
+            if name in judged:
+                found = RECOVERED.search(child.wait_for(recovered, timeout=60, since=mark))
+                assert found is not None
+                assert float(found[1] or 0) < RECOVERY_SECONDS_MAX
             assert pids(child, "stdout")[name] != victim
         every |= set(pids(child, "stdout").values())
         asked = time.monotonic()

@@ -115,16 +115,17 @@ def test_every_view_is_opened() -> None:
 
 @in_one_loop
 @pytest.mark.parametrize(
-    ("scheme", "size", "other"),
+    "look",
     [
-        pytest.param("light", WIDE, NARROW, id="wide in the light"),
-        pytest.param("dark", NARROW, WIDE, id="narrow in the dark"),
+        pytest.param(("light", WIDE, NARROW), id="wide in the light"),
+        pytest.param(("dark", NARROW, WIDE), id="narrow in the dark"),
     ],
 )
 async def test_every_page_is_accessible_fits_and_stands_still(
-    site: Site, hand: Hand, log_in: LogIn, complaints: Complaints, scheme: Scheme, size: Size, other: Size
+    site: Site, hand: Hand, log_in: LogIn, complaints: Complaints, look: tuple[Scheme, Size, Size]
 ) -> None:
     """Loaded, looked at by axe-core, then made wide or narrow under the reader's eyes."""
+    scheme, size, other = look
     stage(hand)
     site.start()
     page = await log_in()

@@ -175,8 +175,9 @@ async def test_delayed_pieces_overlap(proxy: TcpProxy, connect: Connect) -> None
         await client.send(b"%d" % number)
         await asyncio.sleep(0.01)  # apart, so that they are pieces of their own
     assert await client.receive_exactly(10) == b"0123456789"
-    assert 0.6 <= time.monotonic() - begun < 3.0
-    assert proxy.counts.fired["delay"] >= 10
+    pieces = proxy.counts.fired["delay"]  # of both ways; on a busy machine some of them come together
+    assert pieces >= 4
+    assert 0.6 <= time.monotonic() - begun < 0.3 * pieces
 
 
 async def test_heal_releases_what_a_delay_holds(proxy: TcpProxy, connect: Connect) -> None:
