@@ -25,7 +25,7 @@ demo: $(READY)          ## a market kept fresh (ARGS="--for 30 --json", ARGS="--
 
 test: $(DEV)            ## everything but what has the mark campaign (ARGS="tests/sql -k claim")
 	@$(BIN)/python -m compileall -q src  # once, not in each of the hundreds of processes that tests start
-	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)  # three for two cores: much of a test is waiting
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)  # four for two cores: much of a test is waiting
 
 check: $(DEV)           ## linters, types, layers, SQL
 	$(BIN)/ruff check .

@@ -160,13 +160,15 @@ async def is_left(tab: Tab) -> list[str]:
 
 
 @asynccontextmanager
-async def all_live_tabs(site: Site, context: BrowserContext, complaints: Complaints) -> AsyncIterator[list[Tab]]:
-    """A tab for each view that follows itself, in as many windows of one person as that takes."""
+async def live_tabs(
+    site: Site, context: BrowserContext, complaints: Complaints, every: int
+) -> AsyncIterator[list[Tab]]:
+    """A tab for each view that follows itself, or for some, in as many windows of one person as that takes."""
     first = await enter(site, context)
     state = await context.storage_state()
     await first.close()
     assert context.browser is not None
-    places = list(addresses_of(LIVE).items())
+    places = list(addresses_of(LIVE).items())[::every]
     windows: list[BrowserContext] = []
     tabs: list[Tab] = []
     for place, (view, path) in enumerate(places):
@@ -180,8 +182,11 @@ async def all_live_tabs(site: Site, context: BrowserContext, complaints: Complai
 
 
 @pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    "every", [pytest.param(3, id="a third"), pytest.param(1, id="all", marks=pytest.mark.campaign)]
+)
 async def test_an_outage_is_said_on_every_page(
-    site: Site, hand: Hand, context: BrowserContext, complaints: Complaints
+    site: Site, hand: Hand, context: BrowserContext, complaints: Complaints, every: int
 ) -> None:
     """Pages that are open, pages that are opened meanwhile, and all of them when it is over."""
     assert sorted(set(LIVE) - set(addresses_of(LIVE))) == []
@@ -197,7 +202,7 @@ async def test_an_outage_is_said_on_every_page(
             LIVEWELL_USER_STREAMS_MAX="100",
             LIVEWELL_REQUESTS_PER_SECOND="1000",
         )
-        async with all_live_tabs(site, context, complaints) as tabs:
+        async with live_tabs(site, context, complaints, every) as tabs:
             assert await of_each(tabs, is_live) == []
             complaints.network_expected = True
             cut = datetime.now(UTC) + timedelta(seconds=1)

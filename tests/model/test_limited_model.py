@@ -1,7 +1,7 @@
 """Random lives of limited queues, on a real database with a virtual clock, compared with the model after every step.
 
 Two halves, so that two test processes may have one each; together they try new lives for
-LIVEWELL_MODEL_SECONDS (sixteen unless told otherwise; `make faults`: twenty minutes), in rounds of a
+LIVEWELL_MODEL_SECONDS (eight unless told otherwise; `make faults`: twenty minutes), in rounds of a
 few, each round with a seed that is printed. LIVEWELL_TEST_SEED repeats one round. Hypothesis then
 prints the steps of the smallest failing life. Seen to fail, each within a minute, when a lost job
 at its lane's stop ended the claim, when a retry freed no place in its group, when a key's place was
@@ -37,7 +37,7 @@ from tests.model import limited_model as model
 from tests.model.limited_model import Batch, End, Job, LimitedModel, Limiter, Queue
 from tests.support.queue_sql import LimitedClaim, QueueSession
 
-SECONDS = float(os.environ.get("LIVEWELL_MODEL_SECONDS", "16")) / 2
+SECONDS = float(os.environ.get("LIVEWELL_MODEL_SECONDS", "8")) / 2
 EXAMPLES_PER_ROUND = 5  # a round is not cut short, so a long one would overrun the time on a busy machine
 
 EVERYTHING = """

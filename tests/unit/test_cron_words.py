@@ -6,6 +6,7 @@ The words are read back by a reader of their own, here, and compared with the sl
 from __future__ import annotations
 
 import calendar
+import os
 import re
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from livewell.schedule.cron_words import cron_words, interval_words, rule_words
 WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = tuple(calendar.month_name)
 Fits = Callable[[datetime], bool]
+EXAMPLES = int(os.environ.get("LIVEWELL_MODEL_EXAMPLES", "100"))
 
 
 @pytest.mark.parametrize(
@@ -74,9 +76,9 @@ def test_one_instant() -> None:
 @settings(max_examples=300, deadline=None)
 def test_whatever_is_written_is_answered_at_once(text: str) -> None:
     """In bounded time and length; a range of a hundred million took gigabytes elsewhere."""
-    began = time.perf_counter()
+    began = time.thread_time()
     assert len(cron_words(text, "UTC")) < 2000
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5
 
 
 def _field(least: int, most: int, *more: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -95,7 +97,7 @@ CRON = st.tuples(
 
 
 @given(CRON, st.integers(0, 1000))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 def test_the_words_say_the_slots_of_the_reader(cron: str, day: int) -> None:
     """Every slot of the reader fits the words, and no minute between two of them does."""
     begin = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=day)

@@ -83,6 +83,10 @@ def livewell_server() -> str:
         "fsync": "off",
         "synchronous_commit": "off",
         "full_page_writes": "off",
+        "max_wal_size": "4GB",
+        "checkpoint_timeout": "1h",
+        "jit": "off",
+        "scram_iterations": "1",  # of the passwords that tests set: 4,096 cost both sides 5 ms a connection
         "max_connections": "300",
         "authentication_timeout": "5s",
     }

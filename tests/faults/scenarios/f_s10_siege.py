@@ -24,7 +24,7 @@ TITLE = "the siege: all attacks at once"
 async def run(scale: Scale) -> Findings:
     """A fifth of the attackers and a twentieth of the hub in the short form."""
     findings = Findings()
-    seconds, divisor = scale.pick(20, 600), scale.pick(5, 1)
+    seconds, divisor = scale.pick(10, 600), scale.pick(5, 1)
     room, keys = scale.pick(1000, 20_000), scale.pick(250, 1000)
     async with open_camp(scale, watched_keys_max=room, client_keys_max=room // 20) as camp:
         outcome = await besiege(

@@ -26,11 +26,13 @@ from livewell.db.acts import act_as, has_sent
 from livewell.errors import DatabaseUnavailable, InvalidOption, InvalidPayload, LivewellError
 from livewell.server.answers.problems import Problem, busy, not_allowed
 from livewell.server.auth.caller import COOKIE, Caller
+from livewell.server.auth.share_owner import client_of
 from livewell.server.dashboard import form, rendering
 from livewell.server.dashboard.visit import Answer, Done, Elsewhere, Panel, Rights, Visit
 from livewell.server.dashboard.withheld import GONE, reason_of
 from livewell.server.depends import from_where
 from livewell.server.pages import CLOSED
+from livewell.server.process import ServerProcess
 from livewell.telemetry.redact import redact
 
 ADDRESS_CHARS_MAX = 2000
@@ -166,9 +168,17 @@ class Frame:
         page = self._page_of_form(_raw_path(request.scope), request.scope["path"])
         if page is not None:
             return RedirectResponse(page, 303, HEADERS)
-        visit = Visit(request.state.server, caller, _path(request), shown.parts, dict(request.query_params))
+        state: ServerProcess = request.state.server
+        client = client_of(caller)
+        visit = Visit(state, caller, _path(request), shown.parts, dict(request.query_params))
+
+        async def paint(panel: Panel) -> rendering.Painted:
+            async with state.looks.share(client):
+                return await rendering.paint(panel, visit.rights)
+
         try:
-            panels = await shown.panels(visit)
+            async with state.looks.share(client):
+                panels = await shown.panels(visit)
         except GONE as error:
             return self._failed(request.scope, 404, "It is not there.", str(error))
         except LivewellError as error:
@@ -176,7 +186,7 @@ class Frame:
             return self._failed(request.scope, 503, "This page cannot be read now.", words)
         if isinstance(panels, Elsewhere):
             return RedirectResponse(panels.to, 303, HEADERS)
-        painted = await asyncio.gather(*(rendering.paint(panel, visit.rights) for panel in panels))
+        painted = await asyncio.gather(*(paint(panel) for panel in panels))
         secret = form.cookie(request, form.TOKEN_COOKIE) or form.new_secret()
         token = form.token(secret)
         html = [one.complete(token, _login(request)) for one in painted]

@@ -1,0 +1,53 @@
+"""One who looks at pages that the database is slow to answer does not make the pages of others fail."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import psycopg
+
+from livewell.server.looks import Looks
+from livewell.settings import Settings
+from livewell.shares import Client
+from tests.support.http import Web
+
+SLOW = 12  # pages, each with several panels that wait for a lock until the server ends them
+
+
+async def test_a_client_with_many_slow_pages_leaves_room_for_others(market: Web) -> None:
+    """Seen failing without the share: 4 connections, all of one client, and the other waited for 2 s."""
+    greedy, calm = market.as_key("operate", "view"), market.as_key("operate", "view")
+    with psycopg.connect(market.dsn) as holder:
+        holder.execute("LOCK TABLE livewell.dead_job IN ACCESS EXCLUSIVE MODE")
+        asked = [asyncio.create_task(greedy.get("/dead")) for _ in range(SLOW)]
+        for _ in range(3):
+            page = await calm.get("/audit")
+            assert page.status_code == 200
+            assert 'data-state="failed"' not in page.text
+        for one in asked:
+            one.cancel()
+        await asyncio.wait(asked)
+        holder.rollback()
+    page = await greedy.get("/dead")
+    assert 'data-state="failed"' not in page.text
+
+
+async def test_nothing_is_kept_of_a_client_that_has_gone(livewell_settings: Settings) -> None:
+    """Whether its look ended well, failed, or was given up while it waited."""
+    looks, client = Looks("postgresql://nowhere", livewell_settings), Client("a", stranger=False)
+
+    async def look(done: asyncio.Event) -> None:
+        async with looks.share(client):
+            await done.wait()
+
+    done = asyncio.Event()
+    tasks = [asyncio.create_task(look(done)) for _ in range(4)]
+    await asyncio.sleep(0)
+    tasks[3].cancel()
+    done.set()
+    for task in tasks:
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    assert not looks._shares
+    assert not looks._asking
