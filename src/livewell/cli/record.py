@@ -33,7 +33,7 @@ def print_record(record: Mapping[str, Any], now: datetime, *, as_json: bool, rev
     if record["error"]:
         echo("")
         print_facts({"error": record["error"]})
-    if len(record.get("errors", ())) > 1:
+    if len(record.get("errors", ())) > (1 if record["error"] else 0):
         echo("\nfailures")
         for one in record["errors"]:
             echo(f"  attempt {one['attempt']}, {age(one['at'], now)}: {escaped(hide(one['error']))}")

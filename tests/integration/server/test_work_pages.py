@@ -287,6 +287,11 @@ async def test_every_attempt_that_failed_is_told_to_operators(mail: Web) -> None
         assert all(f"went wrong {n}" in page for n in (1, 2))
         assert "<script>alert" not in page
         assert "went wrong" not in (await mail.as_key("observe").get(path)).text
+    mail.rows(
+        "INSERT INTO livewell.job_failure (job_id, fence, failed_at, attempt, outcome, error) "
+        "VALUES (256, 1, now(), 1, 'retry', 'it went wrong once')"
+    )
+    assert "it went wrong once" in (await operator.get("/work/jobs/256")).text  # it has succeeded since
     errors = (await operator.get("/v1/jobs/64")).json()["errors"]
     assert [(one["attempt"], one["outcome"]) for one in errors] == [(2, "retry"), (1, "retry")]
 

@@ -93,7 +93,7 @@ async def panels(visit: Visit) -> list[Panel]:
             _NO_PAYLOAD,
             wide=False,
         ),
-        Panel("error", "Last error", "job_error.html", error, "None: no attempt has failed.", wide=False),
+        Panel("error", "Errors", "job_error.html", error, "None: no attempt has failed.", wide=False),
     ]
 
 
