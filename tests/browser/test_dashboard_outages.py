@@ -109,10 +109,19 @@ async def of_each(tabs: list[Tab], look: Callable[[Tab], Awaitable[list[str]]]) 
 
 
 async def is_live(tab: Tab) -> list[str]:
-    """Everything is well."""
+    """Everything is well, at the latest when the page is painted again."""
     await tab.page.goto(tab.address)
     await expect(tab.page.locator("#live-words")).to_have_text("Live", timeout=WAIT_SECONDS * 1000)
-    return [f"{one['id']} has failed" for one in await tab.panels() if one["state"] == "failed" and tab.view != "/ui"]
+    failed: list[str] = []
+
+    async def nothing_has_failed() -> bool:
+        panels = await tab.panels() if tab.view != "/ui" else []
+        failed[:] = [f"{one['id']} has failed" for one in panels if one["state"] == "failed"]
+        return not failed
+
+    with suppress(AssertionError, TimeoutError):
+        await eventually_async(nothing_has_failed, timeout=WAIT_SECONDS, interval=0.5)
+    return failed
 
 
 def goes_stale(cut: datetime) -> Callable[[Tab], Awaitable[list[str]]]:
