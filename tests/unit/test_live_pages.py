@@ -21,6 +21,7 @@ from livewell.server.answers.problems import Problem, not_found
 from livewell.server.auth.caller import Caller
 from livewell.server.dashboard.frame import Frame
 from livewell.server.dashboard.live import PAINT_RESTS, PAINT_SECONDS, Paintings, Tab, rest_seconds
+from livewell.server.dashboard.page_stream import SharedStream
 from livewell.server.dashboard.visit import Elsewhere, Loaded, Panel, Visit, loaded
 from livewell.server.process import ServerProcess
 
@@ -117,10 +118,17 @@ def stage() -> Iterator[Stage]:
     made.close()
 
 
+def events(source: Tab | SharedStream) -> list[tuple[str, dict[str, Any]]]:
+    """What is sent now."""
+    found = re.findall(rb"event: (\w+)\ndata: (.*)\n\n", source.next() or b"")
+    return [(name.decode(), orjson.loads(data)) for name, data in found]
+
+
 def heard(tab: Tab, *, order: bool = False) -> list[tuple[str, dict[str, Any]]]:
-    """What a tab is sent now; which panels there are only if that is asked for."""
-    found = re.findall(rb"event: (\w+)\ndata: (.*)\n\n", tab.next() or b"")
-    return [(name.decode(), orjson.loads(data)) for name, data in found if order or name != b"order"]
+    """What a tab is sent now, the only one of its stream; which panels there are only if that is asked for."""
+    sent = events(tab)
+    assert all(document.pop("page") == 0 for _, document in sent)
+    return [(name, document) for name, document in sent if order or name != "order"]
 
 
 async def test_a_page_that_cannot_be_read_says_so_once_and_when_it_can_again(stage: Stage) -> None:
@@ -270,6 +278,36 @@ async def test_a_client_follows_so_many_different_pages(stage: Stage) -> None:
 
     tabs[5].close()
     stage.follow("/page/6")
+
+
+async def test_one_stream_follows_several_pages(stage: Stage) -> None:
+    """Each event names its page; one wake is for all; the end of the stream lets go of every page."""
+    stream = SharedStream.of(["/page/a", "/page/b"], lambda _, address: stage.follow(address))
+    await stage.painted()
+    assert [(name, document["page"]) for name, document in events(stream)] == [
+        (name, page) for page in (0, 1) for name in ("order", "panel", "panel")
+    ]
+    stream.wake.clear()
+    await stage.painted()
+    assert stream.wake.is_set()
+    assert {(name, document["page"]) for name, document in events(stream)} == {("seen", 0), ("seen", 1)}
+    stream.close()
+    assert not stage.paintings._open
+
+
+async def test_a_page_that_is_refused_leaves_the_others(stage: Stage) -> None:
+    """It is told once, as an answer would tell it; alone it is that answer."""
+    stream = SharedStream.of(["/question", "/page/b"], lambda _, address: stage.follow(address))
+    await stage.painted()
+    assert events(stream)[0] == (
+        "refused",
+        {"page": 0, "status": 400, "detail": "This page does not change by itself.", "seconds": 0.0},
+    )
+    await stage.painted()
+    assert {name for name, _ in events(stream)} == {"seen"}
+    stream.close()
+    with pytest.raises(Problem):
+        SharedStream.of(["/question"], lambda _, address: stage.follow(address))
 
 
 async def test_the_last_tab_ends_the_painting(stage: Stage) -> None:
