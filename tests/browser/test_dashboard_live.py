@@ -283,11 +283,15 @@ class OpenStreams(set[Request]):
         super().__init__()
         context.on("request", lambda one: self.add(one) if "/v1/pages/stream" in one.url else None)
         for ended in ("requestfailed", "requestfinished"):
-            context.on(ended, self.discard)
+            context.on(ended, lambda one: self.discard(one))  # noqa: PLW0108 - playwright marks its handlers
 
     async def settle(self, n: int) -> None:
-        """Until there are so many."""
-        await eventually_async(lambda: len(self) == n, timeout=15, what=f"{n} streams; there are {len(self)}")
+        """Until there are so many. Playwright tells no end of those whose tab is closed."""
+
+        def count() -> int:
+            return sum(not one.frame.page.is_closed() for one in self)
+
+        await eventually_async(lambda: count() == n, timeout=15, what=f"{n} streams")
 
 
 async def test_tabs_of_one_browser_share_a_stream(

@@ -12,8 +12,9 @@ say of the system's state comes from the sampler: ten tabs ask the database as o
 names the hashes of the panels that it shows already, and these are not sent again.
 
 A painting rests ten times as long as it took, and PAINT_SECONDS at least: a page that is dear to
-read takes a tenth of one connection's time. A client has user_pages_max paintings at most, so
-nobody who opens many addresses holds up the others.
+read takes a tenth of one connection's time. A client has user_pages_max paintings at most. The
+server paints few at a time, and one for each client (looks.py): it counts for the client among
+those who show the page who asks for the fewest, so nobody who follows slow pages holds up others.
 """
 
 from __future__ import annotations
@@ -87,12 +88,16 @@ class Painting:
         self._task.cancel()
 
     async def _paint(self) -> None:
+        places = self._visit.state.looks.paintings
         while True:
-            began = time.monotonic()
-            self.trouble = await self._read()
+            client = min({tab.client for tab in self.tabs}, key=places.asking)
+            async with places.take(client):
+                began = time.monotonic()
+                self.trouble = await self._read()
+                took = time.monotonic() - began
             for tab in self.tabs:
                 tab.wake.set()
-            await self._rest(rest_seconds(time.monotonic() - began))
+            await self._rest(rest_seconds(took))
 
     async def _read(self) -> Trouble | None:
         """Read and render each panel; why that is not possible, if it is not."""

@@ -42,7 +42,12 @@ _STREAM: dict[int | str, dict[str, Any]] = {200: {"description": _EVENTS, "conte
 _HASH = f"[0-9a-f]{{{HASH_CHARS}}}"
 Addresses = Annotated[
     list[Annotated[str, StringConstraints(max_length=ADDRESS_CHARS_MAX, pattern=r"^/[^\x00]*$")]],
-    Query(alias="page", max_length=PAGES_MAX, description="The addresses that are open; their number begins with 0."),
+    Query(
+        default_factory=lambda: ["/"],
+        alias="page",
+        max_length=PAGES_MAX,
+        description="The addresses that are open; their number begins with 0.",
+    ),
 ]
 Has = Annotated[
     list[
@@ -52,6 +57,7 @@ Has = Annotated[
         ]
     ],
     Query(
+        default_factory=list,
         alias="has",
         max_length=PAGES_MAX,
         description="For each page the data-hash of every panel that is shown already, with commas between them.",
@@ -126,7 +132,11 @@ class SharedStream:
 
 @router.get("/pages/stream", status_code=200, response_class=Stream, responses=_STREAM)
 async def stream_pages(
-    request: Request, state: TheState, caller: Observer, addresses: Addresses = ["/"], has: Has = []  # noqa: B006
+    request: Request,
+    state: TheState,
+    caller: Observer,
+    addresses: Addresses,
+    has: Has,
 ) -> Stream:
     """Follow what pages of the dashboard show."""
     state.streams.admit(caller)

@@ -149,6 +149,7 @@ def _back(visit: Visit) -> str:
 
 
 def admin(visit: Visit) -> ScheduleAdmin:
+    """For looking."""
     return ScheduleAdmin(visit.database, visit.state.nudger)
 
 
