@@ -29,8 +29,8 @@ INSERT INTO livewell.bulk_act
 VALUES (now(), now(), now(), now(), 0, 0, 0, 'cancel', 'done', 'cli:test', '{}');
 INSERT INTO livewell.schedule (name, seen_at, created_at, every, timeout, kind, missed)
 VALUES ('never', now(), now(), '1 hour', '1 minute', 'interval', 'skip');
-INSERT INTO livewell.run (schedule, due_at, last_due_at, state, reason, holder)
-VALUES ('never', now(), now(), 'skipped', 'missed', 'nobody');
+INSERT INTO livewell.run (schedule, due_at, last_due_at, finished_at, state, reason, holder)
+VALUES ('never', now(), now(), now(), 'skipped', 'missed', 'nobody');
 INSERT INTO livewell.worker
     (id, started_at, renewed_at, expires_at, steady_since, lease, slots, queues, kinds, name, version)
 VALUES (4, now(), now(), now() + interval '1 hour', now(), '1 hour', 8, '{}', '{}', 'idle', '0.8.0');
