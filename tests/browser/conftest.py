@@ -117,12 +117,12 @@ async def context(browser: Browser | None, complaints: Complaints) -> AsyncItera
 LogIn = Callable[[], Awaitable[Page]]
 
 
-async def enter(site: Site, context: BrowserContext) -> Page:
+async def enter(site: Site, context: BrowserContext, *scopes: str) -> Page:
     """A tab of a person who is logged in, with nothing in it yet.
 
     The page of the link has tests of its own; here only what its button sends is sent.
     """
-    token = site.link().partition("#")[2]
+    token = site.link(*scopes).partition("#")[2]
     answer = await context.request.post(f"{site.base}/v1/login", data={"token": token})
     assert answer.status == 204, await answer.text()
     return await context.new_page()

@@ -182,8 +182,10 @@ class Site:
     def key(self, *scopes: str, types: Sequence[str] | None = None, public: bool = True) -> str:
         return self._made("key", list(scopes or ("view", "subscribe")), types, public=public)
 
-    def link(self) -> str:
-        token = self._made("link", ["view", "subscribe", "export", "operate", "admin"], None, public=False, seconds=600)
+    def link(self, *scopes: str) -> str:
+        """With these scopes; without any, everything."""
+        given = list(scopes or ("view", "subscribe", "export", "operate", "admin"))
+        token = self._made("link", given, None, public=False, seconds=600)
         return f"{self.base}/login#{token}"
 
     def _made(

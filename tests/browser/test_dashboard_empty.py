@@ -29,6 +29,11 @@ INSERT INTO livewell.bulk_act
 VALUES (now(), now(), now(), now(), 0, 0, 0, 'cancel', 'done', 'cli:test', '{}');
 INSERT INTO livewell.schedule (name, seen_at, created_at, every, timeout, kind, missed)
 VALUES ('never', now(), now(), '1 hour', '1 minute', 'interval', 'skip');
+INSERT INTO livewell.run (schedule, due_at, last_due_at, finished_at, state, reason, holder)
+VALUES ('never', now(), now(), now(), 'skipped', 'missed', 'nobody');
+INSERT INTO livewell.worker
+    (id, started_at, renewed_at, expires_at, steady_since, lease, slots, queues, kinds, name, version)
+VALUES (4, now(), now(), now() + interval '1 hour', now(), '1 hour', 8, '{}', '{}', 'idle', '0.8.0');
 INSERT INTO livewell.alert (rule, subject, state, level, summary, fired_at)
 VALUES ('a_rule_of_mine', 'mine', 'fired', 'P1', 'it is wrong', now())
 """
@@ -41,12 +46,14 @@ BARE_PLACES = [
     "/upstreams/fmp/close",
     "/work/jobs/1",
     "/work/batches/3",
+    "/work/workers/4",
     "/dead/2",
     "/acts/1",
     "/acts/new?action=hasten",
     "/schedules",
     "/schedules/never",
     "/runs",
+    "/runs/1",
     "/alerts/1",
     # filters that nothing matches
     "/work?name=zzz",

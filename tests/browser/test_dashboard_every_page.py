@@ -50,12 +50,14 @@ ADDRESSES = [
     "/work/jobs?queue=hostile",
     "/work/jobs?state=failed",
     "/work/batches/77",
+    "/work/workers/1",
     "/dead/9101",
     "/acts/new?action=cancel&queue=a.b",
     "/acts/1",
     "/schedules/nightly",
     "/alerts/1",
     "/runs?outcome=failed",
+    "/runs/1",
 ]
 REDIRECTS = {"/work/look", "/acts/new"}  # they lead to another address
 MORE = """

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.async_api import BrowserContext, Locator, Page, expect
+from playwright.async_api import BrowserContext, Locator, Page, Request, expect
 
 from livewell.testing.processes import eventually_async
 from livewell.testing.proxy.threaded import ThreadedProxy
@@ -273,6 +274,80 @@ async def test_a_repaint_moves_nothing_else(letters: Site, log_in: LogIn) -> Non
             "() => { for (const one of window.moves.takeRecords()) window.moved += one.value; return window.moved; }"
         )
         assert moved <= SHIFT_MAX, f"at {width}"
+
+
+class OpenStreams(set[Request]):
+    """The streams of a browser that have not ended."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        super().__init__()
+        context.on("request", lambda one: self.add(one) if "/v1/pages/stream" in one.url else None)
+        for ended in ("requestfailed", "requestfinished"):
+            context.on(ended, lambda one: self.discard(one))  # noqa: PLW0108 - playwright marks its handlers
+
+    async def settle(self, n: int) -> None:
+        """Until there are so many. Playwright tells no end of those whose tab is closed."""
+
+        def count() -> int:
+            return sum(not one.frame.page.is_closed() for one in self)
+
+        await eventually_async(lambda: count() == n, timeout=15, what=f"{n} streams")
+
+
+async def test_tabs_of_one_browser_share_a_stream(
+    letters: Site, hand: Hand, context: BrowserContext, log_in: LogIn
+) -> None:
+    """Of different pages and of the same; each is told its own. Seen failing: three streams."""
+    streams = OpenStreams(context)
+    audit, dead_letters, twin = await log_in(), await log_in(), await log_in()
+    await live(audit, f"{letters.base}/audit")
+    await live(dead_letters, f"{letters.base}/dead")
+    await live(twin, f"{letters.base}/audit")
+    await streams.settle(1)
+
+    hand.rows("SELECT livewell.record_act('ann', 'queue.pause', 'mail', '{}', 'done')")
+    hand.rows("DELETE FROM livewell.dead_job WHERE id = 102")
+    for tab in (audit, twin):
+        await expect(tab.locator("#audit")).to_contain_text("queue.pause", timeout=PAINTED_MS)
+    await expect(dead_letters.locator('form[action="/dead/102/redrive"]')).to_have_count(0, timeout=PAINTED_MS)
+    for tab in (audit, dead_letters, twin):
+        await expect(said(tab)).to_have_text("Live")
+
+
+async def test_when_the_tab_with_the_stream_goes_another_takes_it(
+    letters: Site, hand: Hand, context: BrowserContext, log_in: LogIn
+) -> None:
+    """Hidden, it lets go; closed, as well. The others stay live, and nobody else is told of the hidden one's page."""
+    streams = OpenStreams(context)
+    first, second, third = await log_in(), await log_in(), await log_in()
+    await live(first, f"{letters.base}/dead")
+    await live(second, f"{letters.base}/audit")
+    await live(third, f"{letters.base}/work")
+    await first.evaluate(SHOW, True)
+    await expect(said(first)).to_have_text("")
+    await streams.settle(1)
+    await eventually_async(
+        lambda: [sorted(parse_qs(urlsplit(one.url).query)["page"]) for one in streams] == [["/audit", "/work"]],
+        timeout=15,
+        what="a stream without the hidden page",
+    )
+
+    await second.close()
+    hand.rows("UPDATE livewell.queue SET paused_at = now() WHERE name = 'mail'")
+    await expect(third.locator("#queues")).to_contain_text("paused", timeout=PAINTED_MS)
+    await expect(said(third)).to_have_text("Live")
+    await streams.settle(1)
+
+
+async def test_a_browser_that_cannot_share_has_a_stream_for_each_tab(
+    letters: Site, context: BrowserContext, log_in: LogIn
+) -> None:
+    """Without locks, as on a page that came by plain http from elsewhere."""
+    await context.add_init_script("Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })")
+    streams = OpenStreams(context)
+    for path in ("/audit", "/dead"):
+        await live(await log_in(), letters.base + path)
+    await streams.settle(2)
 
 
 async def test_a_hidden_tab_lets_go_and_comes_back(letters: Site, hand: Hand, log_in: LogIn) -> None:

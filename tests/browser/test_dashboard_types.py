@@ -37,7 +37,7 @@ def furnish_trouble(hand: Hand) -> None:
     )
     hand.rows(
         "INSERT INTO livewell.refresh_count SELECT date_trunc('hour', now(), 'UTC') - n * interval '1 hour', t, o.outcome, "
-        "((24 - n) * o.part * (1 + mod(n, 5)))::bigint, 1000 * (24 - n) * (1 + mod(n, 5)), 3500 * (24 - n) * (1 + mod(n, 5)) "
+        "((24 - n) * o.part * (1 + mod(n, 5)))::bigint, 1000 * (24 - n) * (1 + mod(n, 5)), 3500 * (24 - n) * (1 + mod(n, 5)), (24 - n) * o.part "
         "FROM generate_series(0, 23) n CROSS JOIN unnest(ARRAY['quote', 'profile']) t "
         "CROSS JOIN (VALUES ('stored', 9), ('unchanged', 30), ('status', 1)) o (outcome, part)"
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -19,8 +20,10 @@ from livewell.capability import Capability, View
 from livewell.errors import DatabaseUnavailable, JobNotFound
 from livewell.server.answers.problems import Problem, not_found
 from livewell.server.auth.caller import Caller
+from livewell.server.bounds.client_shares import ClientShares
 from livewell.server.dashboard.frame import Frame
 from livewell.server.dashboard.live import PAINT_RESTS, PAINT_SECONDS, Paintings, Tab, rest_seconds
+from livewell.server.dashboard.page_stream import SharedStream
 from livewell.server.dashboard.visit import Elsewhere, Loaded, Panel, Visit, loaded
 from livewell.server.process import ServerProcess
 
@@ -81,7 +84,10 @@ class Stage:
             pass
 
         given = {"user_pages_max": 6, "push_beat_seconds": 15.0, **settings}
-        state = SimpleNamespace(looks=SimpleNamespace(open=open_looks), settings=SimpleNamespace(**given))
+        self.places = ClientShares(1, 2)
+        state = SimpleNamespace(
+            looks=SimpleNamespace(open=open_looks, paintings=self.places), settings=SimpleNamespace(**given)
+        )
         self._state = cast("ServerProcess", state)
         self._tabs: list[Tab] = []
 
@@ -117,10 +123,17 @@ def stage() -> Iterator[Stage]:
     made.close()
 
 
+def events(source: Tab | SharedStream) -> list[tuple[str, dict[str, Any]]]:
+    """What is sent now."""
+    found = re.findall(rb"event: (\w+)\ndata: (.*)\n\n", source.next() or b"")
+    return [(name.decode(), orjson.loads(data)) for name, data in found]
+
+
 def heard(tab: Tab, *, order: bool = False) -> list[tuple[str, dict[str, Any]]]:
-    """What a tab is sent now; which panels there are only if that is asked for."""
-    found = re.findall(rb"event: (\w+)\ndata: (.*)\n\n", tab.next() or b"")
-    return [(name.decode(), orjson.loads(data)) for name, data in found if order or name != b"order"]
+    """What a tab is sent now, the only one of its stream; which panels there are only if that is asked for."""
+    sent = events(tab)
+    assert all(document.pop("page") == 0 for _, document in sent)
+    return [(name, document) for name, document in sent if order or name != "order"]
 
 
 async def test_a_page_that_cannot_be_read_says_so_once_and_when_it_can_again(stage: Stage) -> None:
@@ -270,6 +283,74 @@ async def test_a_client_follows_so_many_different_pages(stage: Stage) -> None:
 
     tabs[5].close()
     stage.follow("/page/6")
+
+
+async def test_one_stream_follows_several_pages(stage: Stage) -> None:
+    """Each event names its page; one wake is for all; the end of the stream lets go of every page."""
+    stream = SharedStream.of(["/page/a", "/page/b"], lambda _, address: stage.follow(address))
+    await stage.painted()
+    assert [(name, document["page"]) for name, document in events(stream)] == [
+        (name, page) for page in (0, 1) for name in ("order", "panel", "panel")
+    ]
+    stream.wake.clear()
+    await stage.painted()
+    assert stream.wake.is_set()
+    assert {(name, document["page"]) for name, document in events(stream)} == {("seen", 0), ("seen", 1)}
+    stream.close()
+    assert not stage.paintings._open
+
+
+async def test_a_page_that_is_refused_leaves_the_others(stage: Stage) -> None:
+    """It is told once, as an answer would tell it; alone it is that answer."""
+    stream = SharedStream.of(["/question", "/page/b"], lambda _, address: stage.follow(address))
+    await stage.painted()
+    assert events(stream)[0] == (
+        "refused",
+        {"page": 0, "status": 400, "detail": "This page does not change by itself.", "seconds": 0.0},
+    )
+    await stage.painted()
+    assert {name for name, _ in events(stream)} == {"seen"}
+    stream.close()
+    with pytest.raises(Problem):
+        SharedStream.of(["/question"], lambda _, address: stage.follow(address))
+
+
+async def test_the_slow_pages_of_one_client_leave_the_pages_of_many_others(stage: Stage) -> None:
+    """One of theirs at a time, two in all; every page of the others is painted while theirs stand still.
+
+    Seen failing with two places for a client: nobody else's page came.
+    """
+    go_on, painting = asyncio.Event(), Counter[str]()
+    most: Counter[str] = Counter()
+
+    def page(whose: str, wait: asyncio.Event | None) -> Sequence[Panel]:
+        async def load() -> Loaded:
+            painting.update([whose, "all"])
+            for name in (whose, "all"):
+                most[name] = max(most[name], painting[name])
+            await (wait.wait() if wait else asyncio.sleep(0))
+            painting.subtract([whose, "all"])
+            return loaded(**WORDS)
+
+        return [replace(plain()[0], load=load)]
+
+    answer.append(lambda: page("ann", go_on) if looks[-1].startswith("/page/slow") else page("others", None))
+    slow = [stage.follow(f"/page/slow{n}") for n in range(6)]
+    others = [stage.follow(f"/page/{n}", user=f"user{n % 10}") for n in range(20)]
+    async with asyncio.timeout(5):
+        while len(stage.rests.resting) < len(others):
+            stage.rests.begun.clear()
+            await stage.rests.begun.wait()
+    assert all(tab.painting.panels for tab in others)
+    assert not any(tab.painting.panels for tab in slow)
+    assert most == {"ann": 1, "others": 1, "all": 2}
+    go_on.set()
+    async with asyncio.timeout(5):
+        while len(stage.rests.resting) < len(others) + len(slow):
+            stage.rests.begun.clear()
+            await stage.rests.begun.wait()
+    assert most["ann"] == 1
+    assert stage.places.is_idle
 
 
 async def test_the_last_tab_ends_the_painting(stage: Stage) -> None:

@@ -126,6 +126,20 @@ class QueueAdmin:
         """Every worker incarnation and its lease."""
         return await self._database.call_dicts("SELECT * FROM livewell.list_workers()")
 
+    async def worker(self, worker_id: int) -> Record | None:
+        """One worker incarnation; None if it has stopped, or was buried."""
+        rows = await self._database.call_dicts("SELECT * FROM livewell.show_worker(%s)", (worker_id,))
+        return rows[0] if rows else None
+
+    async def held(self, worker_id: int, *, limit: int = 50) -> list[Record]:
+        """What a worker incarnation runs now, the longest first."""
+        rows = await self._database.call_dicts("SELECT * FROM livewell.list_held_jobs(%s, %s)", (worker_id, limit))
+        return [_with_task(row) for row in rows]
+
+    async def lost(self, worker_id: int, *, limit: int = 50) -> list[Record]:
+        """Jobs that were taken back because a worker incarnation died, the latest first."""
+        return await self._database.call_dicts("SELECT * FROM livewell.list_lost_jobs(%s, %s)", (worker_id, limit))
+
     async def limiters(self) -> list[Record]:
         """Every credential of every limiter: what it has used, and what it waits for."""
         return await self._database.call_dicts("SELECT * FROM livewell.list_limiters()")

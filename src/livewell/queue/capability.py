@@ -37,6 +37,7 @@ CAPABILITY = Capability(
         View("/work/jobs/{id}", "What became of this job?", "livewell.server.dashboard.pages.job:panels"),
         View("/work/batches", "Which batches are there?", "livewell.server.dashboard.pages.batches:panels"),
         View("/work/batches/{id}", "How far is this batch?", "livewell.server.dashboard.pages.batch:panels"),
+        View("/work/workers/{id}", "What does this worker do?", "livewell.server.dashboard.pages.worker:panels"),
         View("/dead", "What failed for good?", "livewell.server.dashboard.pages.dead:panels", "Dead letters"),
         View("/dead/{id}", "Why did this fail for good?", "livewell.server.dashboard.pages.dead:one"),
         View("/acts", "What is being done to many?", "livewell.server.dashboard.pages.bulk_acts:panels", "Acts"),

@@ -77,6 +77,13 @@ class ScheduleAdmin:
         found = [{name: value for name, value in row.items() if name != "looked_to"} for row in rows if row["id"]]
         return found, found[-1]["id"] if len(found) >= limit else looked_to
 
+    async def run(self, run_id: int) -> Record:
+        """What became of one slot."""
+        rows = await self._database.call_dicts("SELECT * FROM livewell.show_run(%s)", (run_id,))
+        if not rows:
+            raise UnknownSchedule(f"there is no run {run_id} (runs are kept for some days)")
+        return rows[0]
+
     async def recent(self, schedules: Sequence[str], *, runs: int = 20) -> dict[str, list[tuple[str, float | None]]]:
         """The latest runs of these schedules, the oldest first: how each ended, and in how many seconds."""
         rows = await self._database.call(

@@ -18,6 +18,7 @@ CAPABILITY = Capability(
         View("/schedules", "What ran when?", "livewell.server.dashboard.pages.schedules:panels", "Schedules"),
         View("/schedules/{name}", "When did it run?", "livewell.server.dashboard.pages.schedules:one_schedule"),
         View("/runs", "What ran, and how did it end?", "livewell.server.dashboard.pages.schedules:all_runs"),
+        View("/runs/{id}", "How did this run end?", "livewell.server.dashboard.pages.run:panels"),
     ),
     acts=(
         Act("/schedules/{name}/run", "livewell.server.dashboard.pages.schedules:run"),

@@ -12,7 +12,7 @@ CAPABILITY = Capability(
         "livewell.server.routes.health:router",
         "livewell.server.routes.logins:router",
         "livewell.server.pages:router",
-        "livewell.server.dashboard.live:router",
+        "livewell.server.dashboard.page_stream:router",
     ),
     views=(
         View("/", "Is everything fresh?", "livewell.server.dashboard.pages.overview:panels", "Overview"),

@@ -8,24 +8,25 @@ transaction pooler; the call's own deadline would only leave the statement alone
 looks there are no connections.
 
 Of these connections a client has two at a time: whoever asks for ten pages that the database is
-slow to answer waits for the own ones, and everybody else's pages come as ever.
+slow to answer waits for the own ones, and everybody else's pages come as ever. What open tabs
+follow is painted two pages at a time, one for each client: so two connections are left for whoever
+opens a page, and one who follows slow pages leaves the other place to everybody else.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from livewell.db import Database
+from livewell.server.bounds.client_shares import ClientShares
 from livewell.server.findings import Findings
 from livewell.server.state_sampler import StateSampler
 from livewell.settings import Settings
-from livewell.shares import Client
 
 _CONNECTIONS = 4
 _OF_A_CLIENT = 2
+_PAINTINGS = 2
+_PAINTINGS_OF_A_CLIENT = 1
 _BOUNDS = {
     "pool_size_max": _CONNECTIONS,
     "pool_wait_seconds": 2.0,  # an outage is said by then, not after a page full of waits
@@ -43,21 +44,8 @@ class Looks:
         self.findings = Findings(address, settings)
         self._lock = asyncio.Lock()
         self._opened = False
-        self._asking: Counter[Client] = Counter()
-        self._shares: dict[Client, asyncio.Semaphore] = {}
-
-    @asynccontextmanager
-    async def share(self, client: Client) -> AsyncIterator[None]:
-        """One of the places of a client, within the block."""
-        share = self._shares.setdefault(client, asyncio.Semaphore(_OF_A_CLIENT))
-        self._asking[client] += 1
-        try:
-            async with share:
-                yield
-        finally:
-            self._asking[client] -= 1
-            if not self._asking[client]:
-                del self._asking[client], self._shares[client]
+        self.shares = ClientShares(_OF_A_CLIENT)  # of pages that are opened
+        self.paintings = ClientShares(_PAINTINGS_OF_A_CLIENT, _PAINTINGS)  # of pages that are followed
 
     async def open(self) -> None:
         """Connect, if nobody has looked yet."""

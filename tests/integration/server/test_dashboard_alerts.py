@@ -78,6 +78,36 @@ async def test_one_schedule_has_its_facts_and_its_history(night: Web) -> None:
     assert "It is not scheduled any more" in await _main(night, "/schedules/nightly")
 
 
+async def test_a_run_tells_its_slot_its_times_its_worker_and_its_error(night: Web) -> None:
+    """From the lists of runs; who only looks is told no error. A run that is gone is 404."""
+    [(number,)] = night.rows("SELECT id FROM livewell.run WHERE state = 'failed'")
+    for path in ("/schedules", "/schedules/nightly", "/runs"):
+        assert f'href="/runs/{number}"' in await _main(night, path), path
+    page = await _main(night, f"/runs/{number}")
+    assert f"Run {number} of nightly" in page
+    assert all(word in page for word in ("Slot", "Started", "Failed", "after 1 h", "worker-1"))
+    assert "&lt;script&gt;alert(1)" in page
+    assert "alert(1)" not in (await night.as_key("observe").get(f"/runs/{number}")).text
+    [(ended,)] = night.rows("SELECT id FROM livewell.run WHERE state = 'succeeded'")
+    assert "<dt>Rows</dt>" in await _main(night, f"/runs/{ended}")
+    for wrong in ("999999", "9223372036854775807", "0", "x"):
+        assert (await night.as_key("operate").get(f"/runs/{wrong}")).status_code == 404
+
+
+async def test_a_run_leads_to_its_worker_and_says_why_it_never_began(night: Web) -> None:
+    """A worker that lives has a page; a slot that was skipped has a reason."""
+    night.rows(
+        "INSERT INTO livewell.worker (id, started_at, renewed_at, expires_at, steady_since, lease, slots, queues, kinds, "
+        "name, version) VALUES (5, now(), now(), now() + interval '1 hour', now(), '1 hour', 8, '{}', '{}', 'worker-1', '1')"
+    )
+    [(number,)] = night.rows("SELECT id FROM livewell.run WHERE state = 'failed'")
+    assert 'href="/work/workers/5"' in await _main(night, f"/runs/{number}")
+    night.rows("UPDATE livewell.run SET state = 'skipped', reason = 'paused', slots = 3 WHERE id = %s", number)
+    skipped = await _main(night, f"/runs/{number}")
+    assert "the schedule was paused" in skipped
+    assert "3, one after another" in skipped
+
+
 async def test_what_failed_last_night_is_two_clicks_away(night: Web) -> None:
     """The page of all runs has the filter in its address."""
     assert "nightly" in await _main(night, "/runs?outcome=failed")

@@ -106,6 +106,32 @@ async def test_the_day_of_a_type_is_drawn_from_its_counts(market: Web) -> None:
     assert "99" not in drawn
 
 
+async def test_calls_and_bytes_of_each_type_are_those_of_24_hours(market: Web) -> None:
+    """From the hourly counts, in the units of the budget; what is older, or of another type, is not in them.
+
+    Hours of a release that did not count calls are no zero.
+    """
+    market.rows(
+        "INSERT INTO livewell.refresh_count SELECT date_trunc('hour', now(), 'UTC') - h * interval '1 hour', t, o, "
+        "50, 1000, 3000, calls FROM (VALUES (0, 'quote', 'stored', 3), (23, 'quote', 'status', 4), "
+        "(24, 'quote', 'stored', 100), (0, 'profile', 'stored', NULL)) g (h, t, o, calls)"
+    )
+    operator = market.as_key("operate", "view")
+
+    listed = _panel((await operator.get("/types")).text, "types")
+    assert _figures(listed, "quote")[-4:-2] == ["7", "6 kB"]
+    assert _figures(listed, "profile")[-4:-2] == ["–", "3 kB"]
+    one = (await operator.get("/types/quote")).text
+    assert re.search(r"Spent, last 24 h</dt>\s*<dd>6 kB <small>in 7 calls</small>", _panel(one, "type"))
+    assert '"calls": [4, 0' in _panel(one, "day").replace("&#34;", '"')
+
+
+def _figures(panel: str, name: str) -> list[str]:
+    """The cells of a row of the list of types."""
+    row = next(found for found in re.findall(r"<tr>.*?</tr>", panel, re.S) if f'href="/types/{name}"' in found)
+    return [re.sub(r"<[^>]*>", "", cell).strip() for cell in re.findall(r"<td.*?</td>", row, re.S)]
+
+
 async def test_a_parked_type_says_why_and_is_resumed(market: Web) -> None:
     """By the page, and in the audit."""
     market.rows(

@@ -57,6 +57,17 @@ async def test_one_page_too_many_is_refused_with_what_mends_it(wire: Web) -> Non
     )
 
 
+async def test_two_pages_come_by_one_stream(wire: Web) -> None:
+    """Each with its number; of each the panels that are shown are not sent again."""
+    key = wire.key("operate").text
+    html = (await wire.bearer(key).get("/audit", headers=COOKIE)).text
+    [shown] = re.findall(r'id="audit"[^>]* data-hash="([0-9a-f]{16})"', html)
+    path = f"/v1/pages/stream?page=/audit&has={shown}&page=/work&has="
+    async with await EventStream.open(wire.base, path, key=key, headers=COOKIE) as stream:
+        told = {(name, document["page"]) for name, document in [await stream.next("seen", "refused") for _ in range(2)]}
+    assert told == {("seen", 0), ("refused", 1)}  # this client may follow one page
+
+
 async def test_a_question_is_not_live(market: Web) -> None:
     """No stream, and the page does not ask for one."""
     operator = market.as_key("operate")
@@ -77,7 +88,7 @@ async def test_who_observes_counts_nothing(market: Web) -> None:
 async def test_what_is_no_hash_is_refused(market: Web, has: str) -> None:
     """Bounded, too."""
     refused = await market.as_key("operate").get("/v1/pages/stream", params={"page": "/audit", "has": has})
-    assert (refused.status_code, refused.json()["field"]) == (400, "query.has")
+    assert (refused.status_code, refused.json()["field"]) == (400, "query.has.0")
 
 
 async def test_a_question_mark_in_a_key_is_part_of_the_key(market: Web) -> None:

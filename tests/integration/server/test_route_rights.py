@@ -54,6 +54,7 @@ def operate(**more: Any) -> Asks:
 PAIRS = {"subscriptions": [{"type": "quote", "key": "AAPL"}]}
 OPEN = {"/v1/login"}
 ROUTES = {
+    "GET /v1/scopes": Asks(frozenset()),
     "POST /v1/logout": Asks(frozenset(), login_only=True),
     "POST /v1/sessions": subscribe(),
     "PUT /v1/sessions/{session}": subscribe(),

@@ -242,6 +242,49 @@ async def test_batches_are_listed(mail: Web) -> None:
     assert "No batch was made yet" in await _page(mail, "/work/batches")
 
 
+WORKER = """
+INSERT INTO livewell.worker (id, started_at, renewed_at, expires_at, steady_since, lease, slots, queues, kinds, name, version)
+VALUES (%s, now() - interval '3 hours', now() - interval '7 s', now() + interval '23 s', now(), '30 s', 8, '{mail,idle}', '{}', 'host:41', '0.8.0')
+"""
+
+
+async def test_a_worker_tells_its_lease_its_queues_and_what_it_runs(mail: Web) -> None:
+    """Linked from the list of workers and from a job that it runs."""
+    mail.rows(WORKER, 5)
+    mail.rows(
+        "UPDATE livewell.job SET state = 'running', worker = 5, started_at = now(), attempt = 1, fence = 1, "
+        "progress_note = 'sekret note' WHERE id = 64"
+    )
+    page = await _page(mail, "/work/workers/5")
+    assert "Worker host:41" in page
+    assert re.search(r"Last heartbeat [789] s ago, of a lease of 30 s", page)
+    assert "Slots busy 1 of 8" in page
+    assert "mail , idle" in page
+    assert re.search(r"What it runs now .* 64 mail welcome 1 of", page)
+    assert "None: it lives" in page
+    operator = mail.as_key("operate", "view")
+    for path in ("/work", "/work/jobs/64"):
+        assert 'href="/work/workers/5"' in (await operator.get(path)).text, path
+    assert "sekret note" in (await operator.get("/work/workers/5")).text
+    assert "sekret note" not in (await mail.as_key("observe").get("/work/workers/5")).text
+
+
+async def test_a_worker_that_was_buried_tells_which_jobs_were_lost_with_it(mail: Web) -> None:
+    """The errors of the job lead there; one that never was is 404."""
+    mail.rows(
+        "INSERT INTO livewell.job_failure (job_id, fence, failed_at, attempt, outcome, error, worker) "
+        "VALUES (64, 1, now(), 3, 'lost', 'its worker died', 6), (128, 1, now(), 1, 'retry', 'no', 6)"
+    )
+    page = await _page(mail, "/work/workers/6")
+    assert "it was buried" in page
+    assert "64" in page.split("lost with it")[1]
+    assert "128" not in page.split("lost with it")[1]
+    operator = mail.as_key("operate", "view")
+    assert 'href="/work/workers/6"' in (await operator.get("/work/jobs/64")).text
+    for wrong in ("7", "0", "x", "99999999999999999999"):
+        assert (await operator.get(f"/work/workers/{wrong}")).status_code == 404
+
+
 async def test_failed_jobs_that_match_are_retried_together(mail: Web) -> None:
     """Those that the list shows: by when they died, and without a state, as acts on dead letters are."""
     mail.rows("UPDATE livewell.dead_job SET created_at = now() - interval '3 hours'")

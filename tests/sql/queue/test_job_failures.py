@@ -48,6 +48,20 @@ def test_the_last_twenty_of_a_job_stay_and_those_of_others_are_not_touched(queue
     assert [one["error"] for one in failures(queue, once)] == ["boom"]
 
 
+def test_a_lost_job_is_found_by_the_worker_that_lost_it(queue: QueueSession) -> None:
+    """The latest first; what failed for another reason, or with another worker, is not among them."""
+    first, second, failed = queue.enqueue(3, max_attempts=9)
+    queue.freeze()
+    mine, other = queue.register(), queue.register()
+    for claim in queue.claim(mine, 3):
+        queue.settle(claim, "retry" if claim.id == failed else "lost", error="gone", delay_seconds=0)
+        queue.advance(1)
+    fail(queue, other, "lost", "gone")
+    lost = "SELECT array_agg(l.job_id) FROM livewell.list_lost_jobs(%s, 50) l"
+    assert queue.value(lost, mine) == [second, first]
+    assert {one["worker"] for one in failures(queue, failed) if one["outcome"] == "retry"} == {mine}
+
+
 def test_an_error_is_cut(queue: QueueSession) -> None:
     """The job itself keeps more of its last one."""
     [job] = queue.enqueue()

@@ -312,6 +312,18 @@ def test_bytes_are_booked_once_with_the_value(store: StoreSession) -> None:
     assert store.value("SELECT units FROM livewell.limiter_estimate WHERE kind = 'livewell.refresh:quote'") == 700
 
 
+def test_a_call_for_many_keys_is_counted_once(store: StoreSession) -> None:
+    """By its first key, which carries the bytes; a call that brought no byte was not answered."""
+    store.ask("A", "B", "C")
+    claims = store.take(store.register(queues=[QUEUE]))
+    store.store(
+        value(claims["A"], 1, ago(store, 30), "A"),
+        value(claims["B"], 1, ago(store, 30), "B", wire=0, decoded=0),
+        failed(claims["C"], "connection", "C", wire=0, decoded=0),
+    )
+    assert store.value("SELECT sum(calls) FROM livewell.refresh_count") == 1
+
+
 def test_a_value_that_the_table_refuses_stores_nothing_of_its_flush(store: StoreSession) -> None:
     """Class 23: the whole call fails, so that the storer can send them one by one."""
     store.ask("A", "B")

@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from playwright.async_api import Page
 
 _LINK = re.compile(rb"https?://\S+/login#\S+")
-_START_SECONDS, _END_SECONDS = 60.0, 30.0
+_START_SECONDS, _END_SECONDS = 120.0, 30.0
 _PAINT_MS = 800
 _SIZES = {"wide": (1600, 1000), "phone": (390, 844)}
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+_LOOKS = tuple(f"{size}-{scheme}" for size in _SIZES for scheme in _SCHEMES)
 _PART = re.compile(r"\{[a-z]+(:path)?\}")
 _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -44,8 +45,10 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]+")
     metavar="SECONDS",
     help="How long the demo runs before the first picture.",
 )
+@click.option("--page", "only", multiple=True, metavar="ADDRESS", help="Only this page, such as /work. Repeatable.")
+@click.option("--look", "looks", multiple=True, type=click.Choice(_LOOKS), help="Only this size and theme. Repeatable.")
 @AS_JSON
-def screenshots(*, folder: Path, seconds: float, as_json: bool) -> None:
+def screenshots(*, folder: Path, seconds: float, only: tuple[str, ...], looks: tuple[str, ...], as_json: bool) -> None:
     """Take a picture of every page, from a demo with faults.
 
     Every page of the navigation, and one page of each kind that they lead to: a type, a key, a job.
@@ -53,7 +56,7 @@ def screenshots(*, folder: Path, seconds: float, as_json: bool) -> None:
     PAGE-wide-light.png, PAGE-wide-dark.png, PAGE-phone-light.png and PAGE-phone-dark.png.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    taken = asyncio.run(_take(folder, seconds, _chromium()))
+    taken = asyncio.run(_take(folder, seconds, _chromium(), only, looks or _LOOKS))
     if as_json:
         print_json({"folder": str(folder), "pictures": taken})
     else:
@@ -69,7 +72,7 @@ def _chromium() -> str:
     return found
 
 
-async def _take(folder: Path, seconds: float, chromium: str) -> list[str]:
+async def _take(folder: Path, seconds: float, chromium: str, only: Sequence[str], looks: Collection[str]) -> list[str]:
     try:
         from playwright.async_api import async_playwright  # noqa: PLC0415 - heavy, and not always there
     except ImportError:
@@ -86,13 +89,15 @@ async def _take(folder: Path, seconds: float, chromium: str) -> list[str]:
         base = link.partition("/login#")[0]
         await page.wait_for_url(f"{base}/")
         taken: list[str] = []
-        pages = await _pages(page, base)
+        pages = {_name(path): path for path in only} or await _pages(page, base)
         for size, (width, height) in _SIZES.items():
             await page.set_viewport_size({"width": width, "height": height})
             for scheme in _SCHEMES:
                 await page.emulate_media(color_scheme=scheme)
-                for name, path in pages.items():
-                    await page.goto(base + path)
+                for name, path in pages.items() if f"{size}-{scheme}" in looks else ():
+                    answer = await page.goto(base + path)
+                    if answer is None or not answer.ok:
+                        raise ConfigurationError(f"there is no page {path!r}. Pages are addresses such as / and /work")
                     await page.wait_for_timeout(_PAINT_MS)
                     taken.append(f"{name}-{size}-{scheme}.png")
                     await page.screenshot(path=folder / taken[-1], full_page=True)
@@ -144,8 +149,11 @@ async def _demo() -> AsyncIterator[str]:
         assert process.stdout is not None  # noqa: S101 - asked for above
         draining: asyncio.Task[bytes] | None = None
         try:
-            async with asyncio.timeout(_START_SECONDS):
-                link = await _find_link(process.stdout)
+            try:
+                async with asyncio.timeout(_START_SECONDS):
+                    link = await _find_link(process.stdout)
+            except TimeoutError:
+                raise ConfigurationError(f"the demo printed no login link within {_START_SECONDS:.0f} s") from None
             draining = asyncio.create_task(process.stdout.read())  # what nobody reads would stop it
             yield link
         finally:

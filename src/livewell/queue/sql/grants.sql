@@ -108,8 +108,10 @@ function find_queues                -        -        X        -        X
 function group_dead                 -        -        X        -        X
 function hasten_job                 -        -        X        X        -
 function list_dead                  -        -        X        -        X
+function list_held_jobs             -        -        X        -        X
 function list_jobs                  -        -        X        -        X
 function list_limiters              -        -        X        X        X
+function list_lost_jobs             -        -        X        -        X
 function list_queue_states          -        -        X        X        X
 function list_queues                -        -        X        -        X
 function list_worker_states         -        -        X        X        X
@@ -127,6 +129,7 @@ function show_job                   -        -        X        X        X
 function show_job_links             -        -        X        -        X
 function show_progress              -        -        X        X        X
 function show_traceback             -        -        X        X        X
+function show_worker                -        -        X        -        X
 function state_limits               -        -        X        X        X
 function state_queue                -        -        X        X        X
 

@@ -23,6 +23,7 @@ function list_schedules             -        -        X        X        X
 function pause_schedule             -        -        X        X        -
 function recent_runs                -        -        X        X        X
 function remove_schedule            -        -        X        X        -
+function show_run                   -        -        X        -        X
 function state_schedules            -        -        X        X        X
 
 -- functions: run

@@ -173,11 +173,11 @@ class Frame:
         visit = Visit(state, caller, _path(request), shown.parts, dict(request.query_params))
 
         async def paint(panel: Panel) -> rendering.Painted:
-            async with state.looks.share(client):
+            async with state.looks.shares.take(client):
                 return await rendering.paint(panel, visit.rights)
 
         try:
-            async with state.looks.share(client):
+            async with state.looks.shares.take(client):
                 panels = await shown.panels(visit)
         except GONE as error:
             return self._failed(request.scope, 404, "It is not there.", str(error))

@@ -1,4 +1,4 @@
-"""The stream of an open page: its panels again, whenever one of them has changed.
+"""What an open page is told: its panels again, whenever one of them has changed.
 
     first tab opens ──▶ painting ──changed──▶ event panel {id, html} to each tab ──rest──▶ painting
                            │ ├──the same──▶ event seen {id, at}: it is still true
@@ -12,71 +12,43 @@ say of the system's state comes from the sampler: ten tabs ask the database as o
 names the hashes of the panels that it shows already, and these are not sent again.
 
 A painting rests ten times as long as it took, and PAINT_SECONDS at least: a page that is dear to
-read takes a tenth of one connection's time. A client has user_pages_max paintings at most, so
-nobody who opens many addresses holds up the others.
+read takes a tenth of one connection's time. A client has user_pages_max paintings at most. The
+server paints few at a time, and one for each client (looks.py): it counts for the client among
+those who show the page who asks for the fewest, so nobody who follows slow pages holds up others.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 import orjson
 import structlog
-from fastapi import APIRouter, Query, Request
 
 from livewell.errors import LivewellError
 from livewell.server.answers.problems import Problem, not_found, too_many
 from livewell.server.auth.caller import Caller
 from livewell.server.auth.share_owner import client_of
-from livewell.server.dashboard import form, rendering
-from livewell.server.dashboard.frame import ADDRESS_CHARS_MAX, Frame, Shown, check_look
-from livewell.server.dashboard.rendering import HASH_CHARS, Painted
+from livewell.server.dashboard import rendering
+from livewell.server.dashboard.frame import Frame, Shown, check_look
+from livewell.server.dashboard.rendering import Painted
 from livewell.server.dashboard.visit import Elsewhere, Rights, Visit
 from livewell.server.dashboard.withheld import GONE
-from livewell.server.depends import Observer, TheState
 from livewell.server.process import ServerProcess
-from livewell.server.streams.stream import Stream, event
+from livewell.server.streams.stream import event
 from livewell.shares import Client
 from livewell.telemetry.redact import redact
 
 log = structlog.get_logger("livewell.dashboard")
-router = APIRouter(prefix="/v1", tags=["operations"])
 
 PAINT_SECONDS = 2.0
 PAINT_RESTS = 10  # times as long as the painting took
-PANELS_MAX = 64  # whose hashes a tab may name
-_EVENTS = (
-    "Events: order (ids), panel (id, html), seen (id, at), failed (reason), mended, gone (reason, to), "
-    "away, back, beat, bye."
-)
-_STREAM: dict[int | str, dict[str, Any]] = {200: {"description": _EVENTS, "content": {"text/event-stream": {}}}}
-_HASH = f"[0-9a-f]{{{HASH_CHARS}}}"
 _FAULT = "it has a fault; the server's log says which."
 _HIDDEN = "who may operate is told why."
-Address = Annotated[
-    str,
-    Query(
-        alias="page",
-        max_length=ADDRESS_CHARS_MAX,
-        pattern=r"^/[^\x00]*$",
-        description="The address that is open.",
-    ),
-]
-Has = Annotated[
-    str,
-    Query(
-        alias="has",
-        max_length=PANELS_MAX * (HASH_CHARS + 1),
-        pattern=f"^({_HASH}(,{_HASH})*)?$",
-        description="The data-hash of each panel that is shown already, with commas between them.",
-    ),
-]
 Place = tuple[Rights, str]
 Rest = Callable[[float], Awaitable[None]]
 
@@ -116,12 +88,16 @@ class Painting:
         self._task.cancel()
 
     async def _paint(self) -> None:
+        places = self._visit.state.looks.paintings
         while True:
-            began = time.monotonic()
-            self.trouble = await self._read()
+            client = min({tab.client for tab in self.tabs}, key=places.asking)
+            async with places.take(client):
+                began = time.monotonic()
+                self.trouble = await self._read()
+                took = time.monotonic() - began
             for tab in self.tabs:
                 tab.wake.set()
-            await self._rest(rest_seconds(time.monotonic() - began))
+            await self._rest(rest_seconds(took))
 
     async def _read(self) -> Trouble | None:
         """Read and render each panel; why that is not possible, if it is not."""
@@ -209,7 +185,7 @@ class Paintings:
 
 
 class Tab:
-    """The source of one stream."""
+    """One page of a stream (shared_stream.py), as far as it has been sent."""
 
     def __init__(
         self,
@@ -232,16 +208,15 @@ class Tab:
         self._order: list[str] = []
         self._sent: dict[str, Painted] = {}
         self._told: Trouble | None = None
+        self.number = 0  # of the page in its stream
         self.wake = asyncio.Event()
-        self.much = False
-        self.name = f"page:{secrets.token_hex(8)}"
 
     def next(self) -> bytes | None:
         """Every panel that changed since it was sent, the instants of the others, and what is wrong."""
         events = []
         if self._order != (order := list(self.painting.panels)):
             self._order = order
-            events.append(event("order", orjson.dumps({"ids": order})))
+            events.append(self._said("order", ids=order))
         for name, painted in self.painting.panels.items():
             sent = self._sent.get(name)
             if sent is painted:
@@ -253,40 +228,22 @@ class Tab:
             events.append(self._event(painted, is_new=not is_shown))
         if self.painting.trouble != self._told:
             self._told = self.painting.trouble
-            events.append(_trouble(self._told))
+            events.append(self._trouble())
         return b"".join(events) or None
 
     def _event(self, painted: Painted, *, is_new: bool) -> bytes:
         if not is_new:
-            return event("seen", orjson.dumps({"id": painted.id, "at": painted.as_of.isoformat()}))
-        document: Mapping[str, str] = {"id": painted.id, "html": painted.complete(self._token, self._login)}
-        return event("panel", orjson.dumps(document))
+            return self._said("seen", id=painted.id, at=painted.as_of.isoformat())
+        return self._said("panel", id=painted.id, html=painted.complete(self._token, self._login))
 
-    def over(self) -> str | None:
-        """Never by itself."""
-        return None
+    def _trouble(self) -> bytes:
+        if self._told is None:
+            return self._said("mended")
+        return self._said("gone" if isinstance(self._told, Gone) else "failed", **asdict(self._told))
 
-    def allow(self, caller: Caller) -> None:
-        """All of a page or nothing: the stream ends when a scope is gone, and begins again with fewer."""
+    def _said(self, name: str, **document: Any) -> bytes:
+        return event(name, orjson.dumps({"page": self.number, **document}))
 
     def close(self) -> None:
         """The browser has gone."""
         self._paintings.leave(self)
-
-
-def _trouble(trouble: Trouble | None) -> bytes:
-    if trouble is None:
-        return event("mended", b"{}")
-    return event("gone" if isinstance(trouble, Gone) else "failed", orjson.dumps(asdict(trouble)))
-
-
-@router.get("/pages/stream", status_code=200, response_class=Stream, responses=_STREAM)
-async def stream_page(
-    request: Request, state: TheState, caller: Observer, address: Address = "/", has: Has = ""
-) -> Stream:
-    """Follow what a page of the dashboard shows."""
-    state.streams.admit(caller)
-    token = form.token(form.cookie(request, form.TOKEN_COOKIE) or "")
-    paintings: Paintings = request.state.paintings
-    tab = paintings.follow(address, state, caller, token, frozenset(has.split(",")))
-    return state.streams.start(caller, tab, Rights.of(caller).scopes)

@@ -7,13 +7,14 @@ read and that other sites' requests do not carry.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from livewell.db.acts import act_as
+from livewell.server.answers.json_answer import JsonAnswer
 from livewell.server.answers.problems import Problem, unknown_caller
 from livewell.server.auth.caller import COOKIE
 from livewell.server.auth.login_links import log_out, redeem
@@ -50,6 +51,18 @@ async def log_in(request: Request, state: TheState, body: Link) -> Response:
         samesite="strict",
     )
     return answer
+
+
+class Scopes(BaseModel):
+    """What the caller may do; see the table of scopes in docs/reference/http.md."""
+
+    scopes: list[str]
+
+
+@router.get("/v1/scopes", response_model=Scopes)
+async def own_scopes(caller: Anybody) -> Any:
+    """The caller's own scopes: a page offers only links that lead somewhere."""
+    return JsonAnswer({"scopes": sorted(caller.scopes)}, headers={"Cache-Control": "no-store"})
 
 
 @router.post("/v1/logout", status_code=204)

@@ -1,5 +1,5 @@
 /**
- * The stream of an open page.
+ * What is done with the stream of an open page.
  *
  *     following ──order, panel, seen──▶ repaint.js
  *        │  ├──hidden tab, pause──▶ let go ──back──▶ following
@@ -8,12 +8,14 @@
  *        │  └──dropped, silent, busy, too many──▶ said, tried again with growing pauses
  *        └──login over, not allowed──▶ said; tried again when the tab is shown again
  *
- * It is read with fetch: an EventSource does not say which status it was refused with, and follows a silent connection for ever.
+ * The tabs of a browser share it (share.js). It is read with fetch: an EventSource does not say which status it was refused with, and follows a silent
+ * connection for ever.
  * @module live
  */
 
 import { element } from "./element.js";
 import { arrange, arrived, begin, seen } from "./repaint.js";
+import { follow } from "./share.js";
 
 const RETRY_MS = [1000, 2000, 5000, 10000];
 const OLD = "nothing here is newer than its time says";
@@ -60,40 +62,15 @@ export class Live {
     if (this.#paused) return this.#say("Paused");
     if (document.hidden) return this.#say("");
     const lost = (this.#lost = new AbortController());
-    const refused = await this.#connect(lost).catch(() => null); // null: the network, or the server has gone
+    const heard = silence(lost, this.#silenceMs);
+    const opened = () => this.#tell(([this.#tries, this.#away, this.#failed] = [0, false, null]));
+    const take = (name, data) => this.#acts[name]?.(data);
+    const refused = await follow(this.#page, { shows: begin, opened, heard, take }, lost.signal); // null: the network, or the server has gone
+    heard.stop();
     if (this.#lost !== lost) return; // let go, or follows anew
     this.#letGo();
     if (refused) this.#refused(refused);
     else this.#again(`Not connected: ${OLD}`);
-  }
-
-  /** Read until the stream ends; what the server says if it refuses. */
-  async #connect(lost) {
-    const address = `/v1/pages/stream?page=${encodeURIComponent(this.#page)}&has=${begin().join()}`;
-    const heard = silence(lost, this.#silenceMs);
-    try {
-      const answer = await fetch(address, { headers: { Accept: "text/event-stream" }, cache: "no-store", signal: lost.signal });
-      if (!answer.ok) return await refusal(answer);
-      [this.#tries, this.#away, this.#failed] = [0, false, null];
-      this.#tell();
-      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let text = ""; ; ) {
-        const { value, done } = await reader.read();
-        if (done || this.#lost !== lost) return null;
-        heard();
-        const frames = (text + value).split("\n\n");
-        text = frames.pop();
-        for (const frame of frames) this.#take(frame);
-      }
-    } finally {
-      heard.stop();
-    }
-  }
-
-  #take(frame) {
-    const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(frame) ?? [];
-    const act = this.#acts[name];
-    if (act) act(JSON.parse(data));
   }
 
   #acts = {
@@ -141,11 +118,4 @@ function silence(lost, ms) {
   const heard = () => (clearTimeout(timer), (timer = setTimeout(over, ms)));
   heard.stop = () => clearTimeout(timer);
   return heard;
-}
-
-/** The problem document of an answer; a proxy between may have answered something else. */
-async function refusal(answer) {
-  const problem = await answer.json().catch(() => ({}));
-  const seconds = Number(answer.headers.get("Retry-After")) || 0;
-  return { status: answer.status, detail: problem.detail ?? `the server answered ${answer.status}.`, seconds };
 }

@@ -25,16 +25,19 @@ export class Card {
   #body = element("div.body", element("p.nothing"));
   #foot = { dot: element("span.dot"), verdict: element("span.verdict"), when: element("span"), from: element("span.from"), problem: element("span.problem"), sources: element("div.sources") };
   #price;
+  #href;
 
-  constructor(lw, symbol, card, { onReading, onClose }) {
+  /** href: (type, key) → the address of its page, or null. */
+  constructor(lw, symbol, card, { onReading, onClose, href }) {
     this.card = card;
+    this.#href = href;
     this.symbol = symbol;
     const { dot, verdict, when, from, problem, sources } = this.#foot;
     const close = element("button.close", { type: "button", "aria-label": `Close ${card.title} of ${symbol}`, title: "Close", onclick: () => onClose(this) }, "×");
     this.node = element(
       "article.card",
       { "data-card": card.name, "data-tone": "none", "aria-label": `${card.title} of ${symbol}` },
-      element("header", element("h3", card.title), close),
+      element("header", element("h3", linked(card.title, href(card.needs[0], symbol), `Why is ${card.title} of ${symbol} as it is?`)), close),
       this.#body,
       element("div.foot-line", element("details", { ontoggle: () => this.tick() }, element("summary", dot, verdict, when, from, problem), sources)),
     );
@@ -76,7 +79,7 @@ export class Card {
     problem.title = problem.textContent;
     this.node.toggleAttribute("data-broken", Boolean(broken));
     if (empty) write(empty, main ? words(main) : "Waiting for the first value…");
-    if (sources.parentNode.open) sources.replaceChildren(...all.map((reading) => source(reading, empty && main && sameNews(reading, main))));
+    if (sources.parentNode.open) sources.replaceChildren(...all.map((reading) => source(reading, this.#href(reading.type, this.symbol), empty && main && sameNews(reading, main))));
   }
 
   /** Whether there is a value, or the source (or the server) says that there can be none: "shown", "unknown", or null while nobody knows. */
@@ -124,11 +127,14 @@ function worstOf(readings, shown) {
 const sameNews = (one, other) => !hasValue(one.value) && one.verdict === other.verdict && one.reason === other.reason && !one.checked_at === !other.checked_at;
 
 // told: the card says the sentence already.
-function source(reading, told) {
+function source(reading, href, told) {
   const came = [["Source time", reading.source_at ? exactly(reading.source_at) : "not given"], ["Fetched", exactly(reading.fetched_at)], ["Confirmed", exactly(reading.checked_at)]];
   const rows = hasValue(reading.value) ? came : [["Asked", reading.checked_at ? exactly(reading.checked_at) : "no answer yet"]];
-  return element("div", element("b", TITLES[reading.type]), told ? null : element("p", words(reading)), element("dl", rows.flatMap(([name, value]) => [element("dt", name), element("dd", value)])));
+  return element("div", element("b", linked(TITLES[reading.type], href)), told ? null : element("p", words(reading)), element("dl", rows.flatMap(([name, value]) => [element("dt", name), element("dd", value)])));
 }
+
+// title: for the pointer; a screen reader hears it after the words.
+const linked = (words, href, title = null) => (href ? element("a", { href, title }, words) : words);
 
 // Only what differs is written, so that a screen reader and a selection are left in peace.
 function write(node, text) {

@@ -19,7 +19,7 @@ const SYMBOLS_MAX = 40;
 const TICK_MS = 1000;
 const WAITING = ["waiting", "refreshing"];
 const LATE = ["failing", "stale", "lagging"];
-const TYPES_SECONDS_MAX = 3;
+const ASK_SECONDS_MAX = 3;
 const TYPES_NAMED_MAX = 12;
 const LINK = { connecting: "Connecting", live: "Live", away: "Database away", offline: "Offline", refused: "Not logged in" };
 
@@ -27,6 +27,7 @@ const lw = connect();
 const at = (id) => document.getElementById(id);
 const rows = new Map(); // symbol → Row, in the order of the page
 let offlineSince = null;
+let mayLook = false; // at the dashboard; until it is known there are no links
 
 /** A symbol with its cards. */
 class Row {
@@ -52,7 +53,7 @@ class Row {
         open?.remove();
         this.#cards.delete(card.name);
       } else if (!open) {
-        const made = new Card(lw, this.symbol, card, { onReading: (reading) => this.#heard(reading), onClose: () => this.#close(card) });
+        const made = new Card(lw, this.symbol, card, { onReading: (reading) => this.#heard(reading), onClose: () => this.#close(card), href: keyPage });
         this.#cards.set(card.name, made);
         const after = CARDS.slice(CARDS.indexOf(card) + 1).map(({ name }) => this.#cards.get(name)?.node).find(Boolean);
         this.#grid.insertBefore(made.node, after ?? null);
@@ -172,6 +173,9 @@ function refusal(symbol) {
   return rows.size >= SYMBOLS_MAX ? `${SYMBOLS_MAX} symbols are the most; remove one first.` : "";
 }
 
+// Of one key on the dashboard; null for those who may not look there: no link leads to a refusal.
+const keyPage = (type, key) => (mayLook ? `/types/${encodeURIComponent(type)}/${encodeURIComponent(key)}` : null);
+
 // -- the answer ------------------------------------------------------------------------------------------------------
 
 let summarising = false;
@@ -284,10 +288,10 @@ setInterval(() => document.hidden || tick(), TICK_MS);
 
 // -- a server without the market -------------------------------------------------------------------------------------
 
-// The names of the types that are applied; null if nobody can say: then the page is as it always is.
-async function applied() {
-  const response = await fetch("/v1/types?limit=100", { signal: AbortSignal.timeout(TYPES_SECONDS_MAX * 1000) }).catch(() => null);
-  return response?.ok ? (await response.json().catch(() => ({}))).items?.map(({ name }) => name) : null;
+// A document; an empty one if nobody can say: then the page is as it always is.
+async function ask(path) {
+  const response = await fetch(path, { signal: AbortSignal.timeout(ASK_SECONDS_MAX * 1000) }).catch(() => null);
+  return response?.ok ? response.json().catch(() => ({})) : {};
 }
 
 function showOthers(types) {
@@ -303,7 +307,10 @@ function showOthers(types) {
   at("others").hidden = false;
 }
 
-const types = await applied();
+const [{ items }, { scopes }] = await Promise.all([ask("/v1/types?limit=100"), ask("/v1/scopes")]);
+const types = items?.map(({ name }) => name);
+mayLook = ["observe", "operate"].some((scope) => scopes?.includes(scope));
+at("overview").hidden = Boolean(scopes) && !mayLook;
 if (types && !CARDS.some(({ needs }) => needs.some((type) => types.includes(type)))) showOthers(types);
 else arrange();
 lw.onState(turned);

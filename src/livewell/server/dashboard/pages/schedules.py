@@ -23,19 +23,19 @@ async def panels(visit: Visit) -> list[Panel]:
     """Every schedule, and the runs that failed last."""
 
     async def schedules() -> Loaded:
-        found = [_described(one) for one in await _admin(visit).schedules()]
+        found = [_described(one) for one in await admin(visit).schedules()]
         # Work of Livewell itself is of interest when it is late.
         ours = [one for one in found if one["internal"] and not one["late"]]
         shown = sorted((one for one in found if one not in ours), key=_place)
         page = [one for one in shown if _place(one) > visit.text_after][:PAGE_ROWS]
-        recent = await _admin(visit).recent([one["name"] for one in (*page, *ours) if one["kind"] != "loop"])
+        recent = await admin(visit).recent([one["name"] for one in (*page, *ours) if one["kind"] != "loop"])
         for one in (*page, *ours):
             one["bars"], one["bars_words"] = bars(recent.get(one["name"], ()))
         following = cursor(_place(page[-1])) if page and _place(page[-1]) < _place(shown[-1]) else None
         return loaded(schedules=page, ours=ours, next=following, is_empty=not found)
 
     async def failed() -> Loaded:
-        found, _ = await _admin(visit).runs_that("failed", limit=FAILED_SHOWN)
+        found, _ = await admin(visit).runs_that("failed", limit=FAILED_SHOWN)
         return loaded(runs=found, all_schedules=True, tones=TONES, is_empty=not found)
 
     return [
@@ -58,14 +58,14 @@ async def all_runs(visit: Visit) -> list[Panel]:
 async def one_schedule(visit: Visit) -> list[Panel]:
     """One schedule: its rule, its state, and its runs, the newest first."""
     name = visit.parts["name"]
-    found = next((_described(one) for one in await _admin(visit).schedules() if one["name"] == name), None)
-    if found is None and not await _admin(visit).runs(name, limit=1):
+    found = next((_described(one) for one in await admin(visit).schedules() if one["name"] == name), None)
+    if found is None and not await admin(visit).runs(name, limit=1):
         raise UnknownSchedule(f"there is no schedule {name!r}, and no run of one")
 
     async def facts() -> Loaded:
         if found is None:
             return loaded(is_empty=True)
-        recent = await _admin(visit).recent([name])
+        recent = await admin(visit).recent([name])
         drawn, words = bars(recent.get(name, ()))
         return loaded(one={**found, "bars": drawn, "bars_words": words})
 
@@ -80,12 +80,12 @@ def _runs_panel(visit: Visit, name: str | None, title: str) -> Panel:
     outcome = visit.asked("outcome", among=tuple(OUTCOMES))
 
     async def runs() -> Loaded:
-        admin = _admin(visit)
+        runs_of = admin(visit)
         if outcome is None:
-            found = await admin.runs(name, before=visit.after, limit=PAGE_ROWS)
+            found = await runs_of.runs(name, before=visit.after, limit=PAGE_ROWS)
             following = found[-1]["id"] if len(found) == PAGE_ROWS else None
         else:
-            found, following = await admin.runs_that(outcome, name, before=visit.after, limit=PAGE_ROWS)
+            found, following = await runs_of.runs_that(outcome, name, before=visit.after, limit=PAGE_ROWS)
         return loaded(
             runs=found,
             next=None if following is None else cursor(following),
@@ -148,7 +148,8 @@ def _back(visit: Visit) -> str:
     return f"/schedules/{quote(visit.parts['name'], safe='')}"
 
 
-def _admin(visit: Visit) -> ScheduleAdmin:
+def admin(visit: Visit) -> ScheduleAdmin:
+    """For looking."""
     return ScheduleAdmin(visit.database, visit.state.nudger)
 
 

@@ -102,7 +102,7 @@ def reason_words(reason: str) -> str:
 
 
 def day_lines(hours: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Two charts: refreshes and bytes."""
+    """Three charts: refreshes, calls and bytes. An hour in which nobody counted calls is a gap."""
     at = [one["hour"].timestamp() for one in hours]
     refreshes = {"done": [one["done"] for one in hours], "refused": [one["refused"] for one in hours]}
     return [
@@ -112,6 +112,13 @@ def day_lines(hours: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             "unit": "number",
             "top": None,
             "points": {"at": at, "lines": refreshes},
+        },
+        {
+            "id": "day-calls",
+            "title": "Calls an hour that were answered",
+            "unit": "number",
+            "top": None,
+            "points": {"at": at, "lines": {"calls": [one["calls"] for one in hours]}},
         },
         {
             "id": "day-bytes",

@@ -2,6 +2,7 @@
 --
 -- Called by: settle_jobs, which holds the jobs' locks, when any of them has an error.
 -- Index:     job_pkey, job_failure_pkey.
+-- worker:    of a lost job the incarnation that was buried; its own row is gone by now.
 CREATE OR REPLACE FUNCTION livewell.note_failures(
     p_ids bigint[], p_outcomes text[], p_errors text[], p_now timestamptz
 )
@@ -11,8 +12,10 @@ SET search_path = ''
 SET enable_seqscan = off
 AS $$
 BEGIN
-    INSERT INTO livewell.job_failure AS f (job_id, fence, failed_at, attempt, outcome, error)
-    SELECT j.id, j.fence, p_now, j.attempt, g.outcome, left(g.error, 1000)
+    INSERT INTO livewell.job_failure AS f (
+        job_id, fence, failed_at, attempt, outcome, error, worker
+    )
+    SELECT j.id, j.fence, p_now, j.attempt, g.outcome, left(g.error, 1000), j.worker
     FROM unnest(p_ids, p_outcomes, p_errors) AS g (id, outcome, error)
     CROSS JOIN LATERAL (SELECT b.* FROM livewell.job b WHERE b.id = g.id OFFSET 0) j
     WHERE g.outcome IN ('retry', 'lost', 'refused')

@@ -11,7 +11,8 @@ AS $$
     SELECT coalesce(
         jsonb_agg(
             jsonb_build_object(
-                'attempt', f.attempt, 'at', f.failed_at, 'outcome', f.outcome, 'error', f.error
+                'attempt', f.attempt, 'at', f.failed_at, 'outcome', f.outcome, 'error', f.error,
+                'worker', f.worker
             )
             ORDER BY f.fence DESC
         ),

@@ -5,7 +5,8 @@
 --            most ten seconds old (sample_age_seconds says how old, how whether it was counted or
 --            estimated); what is due
 -- is counted by index up to 10,000 for an upstream; refreshes of the last 24 hours are the sum of
--- one row per type, outcome and hour.
+-- one row per type, outcome and hour, and so are the calls and bytes that they cost (calls_day,
+-- bytes_day: of 24 hours by the clock, this one included; calls_day NULL: not counted in all of them).
 -- Index:     refresh_count_pkey, ledger_due_idx, stat_pkey.
 CREATE OR REPLACE FUNCTION livewell.state_refresh()
 RETURNS jsonb
@@ -53,7 +54,16 @@ BEGIN
                    WHERE c.outcome <> ALL (c_quiet)
                      AND c.hour >= v_hour - interval '1 hour') AS refused,
                sum(greatest(c.wire_bytes, c.decoded_bytes)) FILTER (
-                   WHERE c.outcome = ANY (c_done) AND c.hour >= v_hour - interval '1 hour') AS bytes
+                   WHERE c.outcome = ANY (c_done) AND c.hour >= v_hour - interval '1 hour') AS bytes,
+               sum(c.calls) FILTER (WHERE c.hour > v_hour - interval '24 hours') AS calls_day,
+               bool_and(c.calls IS NOT NULL) FILTER (
+                   WHERE c.hour > v_hour - interval '24 hours') AS counted_day,
+               sum(c.wire_bytes) FILTER (
+                   WHERE c.hour > v_hour - interval '24 hours') AS wire_day,
+               sum(c.decoded_bytes) FILTER (
+                   WHERE c.hour > v_hour - interval '24 hours') AS decoded_day,
+               sum(greatest(c.wire_bytes, c.decoded_bytes)) FILTER (
+                   WHERE c.hour > v_hour - interval '24 hours') AS larger_day
         FROM livewell.refresh_count c
         WHERE c.hour > v_now - interval '25 hours' GROUP BY c.data_type
     ), outcomes AS (
@@ -72,6 +82,12 @@ BEGIN
                'keys', coalesce(k.verdicts, '{}'), 'quiet', coalesce(k.quiet, 0),
                'viewed', coalesce(v.verdicts, '{}'), 'subscriptions', coalesce(w.n, 0),
                'refreshed_day', coalesce(d.day, 0), 'refreshed', coalesce(d.lately, 0),
+               'calls_day', CASE WHEN coalesce(d.counted_day, true)
+                   THEN coalesce(d.calls_day, 0) END,
+               'bytes_day', coalesce(CASE u.counts
+                   WHEN 'wire' THEN d.wire_day
+                   WHEN 'decoded' THEN d.decoded_day
+                   ELSE d.larger_day END, 0),
                'refused', coalesce(d.refused, 0), 'outcomes', coalesce(o.n, '{}'),
                'size_estimate', livewell.expected_size(t.upstream, t.name, t.size_estimate)::float8,
                'size_measured', CASE WHEN d.lately > 0 THEN (d.bytes / d.lately)::float8 END)

@@ -3,6 +3,8 @@
 --
 -- Called by: store_refreshes, as one of its last steps: the counters are shared by the whole fleet,
 --            and locked until the commit.
+-- Calls:       the first key of a call carries its bytes, and the head of an answer is counted with
+--              them: so many keys with bytes, so many calls that were answered.
 -- Sizes:       bytes per key and type, in limiter_estimate under the kind livewell.refresh:<type>;
 --              dispatch reserves by them. 0.9 old + 0.1 new once per batch, the first as it is
 --              (R16).
@@ -19,15 +21,17 @@ DECLARE
     c_quiet CONSTANT text[] :=
         '{stored,corrected,unchanged,missing,type_changed,singly,unproven,forgotten,fenced}';
 BEGIN
-    INSERT INTO livewell.refresh_count AS c (hour, data_type, outcome, n, wire_bytes, decoded_bytes)
+    INSERT INTO livewell.refresh_count AS c (
+        hour, data_type, outcome, n, wire_bytes, decoded_bytes, calls)
     SELECT date_trunc('hour', p_now, 'UTC'), g.type, left(g.outcome, 40), count(*),
-           coalesce(sum(g.wire), 0), coalesce(sum(g.decoded), 0)
+           coalesce(sum(g.wire), 0), coalesce(sum(g.decoded), 0),
+           count(*) FILTER (WHERE g.wire > 0)
     FROM unnest(p_types, p_outcomes, p_wire, p_decoded) AS g (type, outcome, wire, decoded)
     WHERE g.type IS NOT NULL AND g.outcome IS NOT NULL
     GROUP BY g.type, left(g.outcome, 40) ORDER BY g.type, left(g.outcome, 40)
     ON CONFLICT (hour, data_type, outcome) DO UPDATE SET n = c.n + excluded.n,
     wire_bytes = c.wire_bytes + excluded.wire_bytes,
-    decoded_bytes = c.decoded_bytes + excluded.decoded_bytes;
+    decoded_bytes = c.decoded_bytes + excluded.decoded_bytes, calls = c.calls + excluded.calls;
 
     INSERT INTO livewell.limiter_estimate AS e (limiter, kind, units)
     SELECT d.upstream, 'livewell.refresh:' || d.name, w.wire_units
