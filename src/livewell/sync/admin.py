@@ -11,6 +11,7 @@ class SyncAdmin(Mirror[QueueAdmin]):
 
     queues = blocking(QueueAdmin.queues)
     workers = blocking(QueueAdmin.workers)
+    worker = blocking(QueueAdmin.worker)
     limiters = blocking(QueueAdmin.limiters)
     pause = blocking(QueueAdmin.pause)
     jobs = blocking(QueueAdmin.jobs)
