@@ -12,6 +12,8 @@ class SyncAdmin(Mirror[QueueAdmin]):
     queues = blocking(QueueAdmin.queues)
     workers = blocking(QueueAdmin.workers)
     worker = blocking(QueueAdmin.worker)
+    held = blocking(QueueAdmin.held)
+    lost = blocking(QueueAdmin.lost)
     limiters = blocking(QueueAdmin.limiters)
     pause = blocking(QueueAdmin.pause)
     jobs = blocking(QueueAdmin.jobs)
