@@ -49,6 +49,8 @@ from livewell.sync import Sync
 if TYPE_CHECKING:
     from livewell.alerts.admin import AlertAdmin
     from livewell.operations.warnings import Warnings
+    from livewell.outbox.emit import Emit
+    from livewell.outbox.outbox import Outbox
     from livewell.queue.admin import QueueAdmin
     from livewell.refresh.read.reads import Reads
     from livewell.schedule.admin import ScheduleAdmin
@@ -63,6 +65,8 @@ class Livewell:
     # Attributes that capabilities offer, see __getattr__; here is what type checkers know of ours.
     admin: QueueAdmin
     alerts: AlertAdmin
+    emit: Emit
+    outbox: Outbox
     reads: Reads
     schedule_admin: ScheduleAdmin
     warnings: Warnings
@@ -80,6 +84,9 @@ class Livewell:
         # Imported now, not in the thread that opens: a fork during an import would leave its lock
         # held in the child.
         self._makers = {name: one.load(f"api {name}", at) for one in capabilities() for name, at in one.api.items()}
+        self._declared = {
+            name: one.load(f"declares {name}", at)(self) for one in capabilities() for name, at in one.declares.items()
+        }
         self._declare = [declare for _, declare in offered("declare")]  # each is called once, by the first open()
         self._offers: dict[str, Any] = {}  # attributes of capabilities that were used since open()
         self._opened: Opened | None = None
@@ -214,6 +221,9 @@ class Livewell:
         if not self.database.address.replica:
             await self.database.call("SELECT livewell.ensure_history_days(%s)", (self.settings.history_days_ahead,))
             await self._declarations.write_all(self.database)
+            for declared in self._declared.values():
+                if hasattr(declared, "write"):
+                    await declared.write(self.database)
 
     async def close(self) -> None:
         """Disconnect. The embedded server goes on running; stop it with `livewell db stop`."""
@@ -265,6 +275,8 @@ class Livewell:
 
         def __getattr__(self, name: str) -> Any:
             """What a capability offers under this name: made at its first use, kept until close()."""
+            if not name.startswith("_") and name in self._declared:
+                return self._declared[name]
             if name.startswith("_") or name not in self._makers:
                 raise AttributeError(f"Livewell has no attribute {name!r}, and no capability offers it")
             self._is_open()
@@ -374,7 +386,7 @@ class Livewell:
         """
         chosen = tuple(queues or default_queues(self.tasks))
         holder = name or f"{socket.gethostname()}:{os.getpid()}"
-        context = WorkerContext(self.database, self.nudger, chosen, holder, self._walls, self._transforms)
+        context = WorkerContext(self.database, self.nudger, chosen, holder, self._walls, self._transforms, self._declared)
         return make_worker(context, self.tasks, self.schedules.values(), slots=slots, name=name, on_hang=on_hang)
 
     async def work(self, *, queues: Sequence[str] | None = None, slots: int | None = None) -> None:

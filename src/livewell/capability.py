@@ -42,6 +42,7 @@ BUILT_IN = (
     "livewell.schedule.capability:CAPABILITY",
     "livewell.refresh.capability:CAPABILITY",
     "livewell.alerts.capability:CAPABILITY",
+    "livewell.outbox.capability:CAPABILITY",
     "livewell.operations.capability:CAPABILITY",
     "livewell.apps.capability:CAPABILITY",
     "livewell.server.capability:CAPABILITY",
@@ -132,6 +133,8 @@ class Capability:
 
     migrations    the folder of its SQL files: tables, functions, grants.sql
     declare       (app) → None: declares its tasks, queues and schedules, before an app opens
+    declares      attribute of the app → (app) → object, made with the app and used before it
+                  opens; an object with an async write(database) is written when the app opens
     api           attribute of the app → (app) → object, made when it is first used; an object
                   with an async close() is closed with the app
     queues        what a worker works that was not told its queues
@@ -155,6 +158,7 @@ class Capability:
     name: str
     migrations: Path | None = None
     declare: Reference | None = None
+    declares: Mapping[str, Reference] = field(default_factory=lambda: MappingProxyType({}))
     api: Mapping[str, Reference] = field(default_factory=lambda: MappingProxyType({}))
     queues: tuple[str, ...] = ()
     work: Reference | None = None
@@ -199,6 +203,7 @@ class Capability:
             reference = getattr(self, part)
             if reference is not None:
                 yield part, reference
+        yield from ((f"declares {name}", reference) for name, reference in self.declares.items())
         yield from ((f"api {name}", reference) for name, reference in self.api.items())
         yield from (("routes", reference) for reference in self.routes)
         yield from ((f"view {view.path}", view.panels) for view in self.views)
@@ -297,7 +302,7 @@ def _refuse_twins(others: list[Capability], one: Capability, package: str) -> No
             ("page", {page.path for page in one.pages}, {page.path for page in other.pages}),
             ("view", {view.path for view in one.views}, {view.path for view in other.views}),
             ("act", {act.path for act in one.acts}, {act.path for act in other.acts}),
-            ("api", set(one.api), set(other.api)),
+            ("api", {*one.api, *one.declares}, {*other.api, *other.declares}),
         ]
         for what, ours, theirs in shared:
             for twice in sorted(ours & theirs):

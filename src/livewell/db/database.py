@@ -262,6 +262,15 @@ class Database:
         )
 
 
+async def fetch_in(tx: Transaction | Foreign, query: str, params: Sequence[Any]) -> list[Row]:
+    """Run one statement in a transaction of whoever opened it, and answer all its rows."""
+    if isinstance(tx, Transaction):
+        return await tx.fetch(query, params)
+    cursor: Any = await tx.execute(query, params)
+    rows = await cursor.fetchall()
+    return [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in rows]
+
+
 async def inspect(conninfo: str, seconds: float) -> Address:
     """Version, pooler or not, primary or not."""
     connection = await connect(conninfo, seconds=seconds, prepare=False)

@@ -16,7 +16,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from livewell.db import Database, Row, Transaction
-from livewell.db.database import Foreign
+from livewell.db.database import Foreign, fetch_in
 from livewell.db.nudge import Nudger
 from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption
 from livewell.loops import backoff_seconds
@@ -254,7 +254,7 @@ class Enqueuer:
             one.max_attempts,
         ]
         if tx is not None:
-            await _fetch(tx, _PLAIN, [*params, False])
+            await fetch_in(tx, _PLAIN, [*params, False])
             return
         for left in reversed(range(tries)):
             _, certain = await self._try(_PLAIN, [*params, left < _TRIES - 1], left=left)
@@ -293,7 +293,7 @@ class Enqueuer:
     ) -> list[Enqueued]:
         document = _document(ids, requests)
         for attempt in range(_TRIES):
-            rows = await _fetch(tx, _ENQUEUE, (document, again or attempt > 0))
+            rows = await fetch_in(tx, _ENQUEUE, (document, again or attempt > 0))
             if not _vanished(rows):
                 return _answers(ids, rows)
         raise DatabaseConflict("a key was taken and freed again and again; run the transaction once more")
@@ -350,11 +350,3 @@ def _document(ids: Sequence[int], requests: Sequence[Request]) -> str:
 def _answers(ids: Sequence[int], rows: Sequence[tuple[Any, ...]]) -> list[Enqueued]:
     other = {asked: Enqueued(Answer(answer), job_id) for asked, answer, job_id in rows if answer != "known"}
     return [other.get(i) or Enqueued(Answer.INSERTED, i) for i in ids]
-
-
-async def _fetch(tx: Transaction | Foreign, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-    if isinstance(tx, Transaction):
-        return await tx.fetch(query, params)
-    cursor: Any = await tx.execute(query, params)
-    rows = await cursor.fetchall()
-    return [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in rows]

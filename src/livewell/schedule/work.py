@@ -24,7 +24,10 @@ from livewell.schedule.scheduler import Scheduler
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What a capability may use in one worker. `transforms` are the app's, by name."""
+    """What a capability may use in one worker.
+
+    transforms: the app's, by name; declared: what capabilities declared on the app, by attribute.
+    """
 
     database: Database
     nudger: Nudger
@@ -32,6 +35,7 @@ class WorkerContext:
     holder: str
     walls: Walls
     transforms: Mapping[str, Callable[..., Any]]
+    declared: Mapping[str, Any] = field(default_factory=dict)
 
     def works(self, prefix: str) -> bool:
         """True if the worker has queues whose names begin so."""

@@ -1,0 +1,21 @@
+"""The outbox, as a capability."""
+
+from pathlib import Path
+
+from livewell.capability import Capability, Chore
+
+CAPABILITY = Capability(
+    name="outbox",
+    migrations=Path(__file__).parent / "sql",
+    declares={"outbox": "livewell.outbox.outbox:Outbox"},
+    api={"emit": "livewell.outbox.emit:Emit"},
+    work="livewell.outbox.worker_part:work",
+    housekeeping=(
+        Chore("SELECT livewell.ensure_event_days(%s)", lambda settings: (settings.history_days_ahead,)),
+        Chore(
+            "SELECT livewell.drop_event_day(%s, %s)",
+            lambda settings: (settings.event_days, settings.inbox_days),
+            if_locked="a day of events is read, and was not dropped yet",
+        ),
+    ),
+)

@@ -1,0 +1,96 @@
+"""What one relay has in flight, and what became of it since the last exchange.
+
+    claimed ──▶ unsettled ──settle()──▶ settled ──taken for an exchange──▶ the database knows
+                    ├──released: nobody is to blame, it goes again
+                    └──the exchange failed: settled again, and told with the next one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from livewell.outbox.event import Event
+from livewell.outbox.sink import Outcome, Verdict
+
+
+@dataclass(slots=True)
+class Settled:
+    """Events with what became of each, as exchange_events takes them."""
+
+    pairs: list[tuple[Event, Outcome]]
+
+    def columns(self) -> tuple[list[int], list[str], list[str | None], list[float | None]]:
+        """Numbers, verdicts, details and times."""
+        return (
+            [event.number for event, _ in self.pairs],
+            [outcome.verdict.value for _, outcome in self.pairs],
+            [outcome.detail or None for _, outcome in self.pairs],
+            [outcome.again_seconds for _, outcome in self.pairs],
+        )
+
+    def count(self) -> dict[str, int]:
+        """How many of each verdict."""
+        counts: dict[str, int] = {}
+        for _, outcome in self.pairs:
+            counts[outcome.verdict.value] = counts.get(outcome.verdict.value, 0) + 1
+        return counts
+
+
+class InFlight:
+    """The unsettled events of one relay."""
+
+    def __init__(self) -> None:
+        self._unsettled: dict[int, Event] = {}
+        self._settled: list[tuple[Event, Outcome]] = []
+
+    def __len__(self) -> int:
+        return len(self._unsettled)
+
+    @property
+    def has_news(self) -> bool:
+        """True if something was settled since the last exchange."""
+        return bool(self._settled)
+
+    def add(self, events: Iterable[Event]) -> None:
+        """These were claimed."""
+        self._unsettled.update((event.number, event) for event in events)
+
+    def settle(self, event: Event, outcome: Outcome) -> None:
+        """The sink says what became of one; only the first word counts."""
+        if self._unsettled.pop(event.number, None) is not None:
+            self._settled.append((event, outcome))
+
+    def release(self, events: Iterable[Event]) -> None:
+        """These go again, and nobody is to blame."""
+        for event in events:
+            self._unsettled.pop(event.number, None)
+
+    def is_blocked(self, event: Event) -> bool:
+        """True if this one was not delivered: it failed, or nobody spoke of it."""
+        if event.number in self._unsettled:
+            return True
+        return any(one.number == event.number and said.verdict is not Verdict.DELIVERED for one, said in self._settled)
+
+    def unsettled(self, events: Iterable[Event]) -> list[Event]:
+        """Those of a batch whose fate is not known yet."""
+        return [event for event in events if event.number in self._unsettled]
+
+    def take(self) -> tuple[Settled, list[int]]:
+        """What to tell the database: what was settled, and what is still on its way."""
+        settled, self._settled = self._settled, []
+        return Settled(settled), list(self._unsettled)
+
+    def put_back(self, settled: Settled) -> None:
+        """The exchange failed: tell it with the next one."""
+        self._settled = settled.pairs + self._settled
+
+    def forget(self) -> None:
+        """The lease is lost: others have all of it."""
+        self._unsettled.clear()
+        self._settled.clear()
+
+
+def unknown(events: Sequence[Event], detail: str) -> list[tuple[Event, Outcome]]:
+    """All of these, with the verdict that nobody knows."""
+    return [(event, Outcome(Verdict.UNKNOWN, detail)) for event in events]

@@ -1,0 +1,69 @@
+-- Claim the next batch for a relay: its blocked keys that are due, then whatever is ready in its
+-- shards, tenants in turns.
+--
+-- Called by: exchange_events, outbox_claim. The caller has locked the relay's row.
+-- p_tenant:  only this tenant's; NULL: all.
+-- Every number goes into the relay's flight before the batch leaves: that is the attempt, and the
+-- fence. An event that was lost with two relays goes alone, so that it takes nobody with it.
+CREATE OR REPLACE FUNCTION livewell.claim_events(
+    p_relay livewell.relay, p_limit integer, p_tenant text
+)
+RETURNS SETOF livewell.relayed_event
+LANGUAGE plpgsql
+SET search_path = ''
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+DECLARE
+    v_now       timestamptz := livewell.now();
+    v_shards    smallint[];
+    v_numbers   bigint[];
+    v_days      date[];
+    v_day       date;
+    v_killer    bigint;
+BEGIN
+    IF EXISTS (
+        SELECT FROM livewell.event_sink s WHERE s.id = p_relay.sink AND s.paused_at IS NOT NULL
+    )
+    THEN
+        RETURN;
+    END IF;
+    v_shards := ARRAY(
+        SELECT h.shard FROM livewell.relay_shard h
+        WHERE h.sink = p_relay.sink AND h.relay = p_relay.id ORDER BY h.shard
+    );
+    IF cardinality(v_shards) = 0 THEN
+        RETURN;
+    END IF;
+    v_numbers := livewell.pick_blocked(p_relay.sink, v_shards, p_limit, p_tenant);
+    v_numbers := v_numbers || livewell.pick_ready(
+        p_relay, v_shards, p_limit - cardinality(v_numbers), p_tenant
+    );
+    IF cardinality(v_numbers) = 0 THEN
+        RETURN;
+    END IF;
+    SELECT min(d.number) FILTER (WHERE d.lost >= 2), array_agg(DISTINCT d.day)
+    INTO v_killer, v_days
+    FROM livewell.event_delivery d
+    WHERE d.sink = p_relay.sink AND d.number = ANY (v_numbers);
+    IF v_killer IS NOT NULL THEN
+        v_numbers := ARRAY[livewell.first_of_key(p_relay.sink, v_killer, v_numbers)];
+    END IF;
+    INSERT INTO livewell.event_flight AS f (relay, since, numbers)
+    VALUES (p_relay.id, v_now, v_numbers)
+    ON CONFLICT (relay) DO UPDATE SET since = v_now, numbers = f.numbers || v_numbers;
+    -- By day, so that each look has one partition; nearly always there is one.
+    FOREACH v_day IN ARRAY v_days LOOP
+        RETURN QUERY
+        SELECT 'event', e.number, d.key_hash, e.created_at, e.topic::text, e.key::text,
+            e.tenant::text, e.payload::text, e.trace, d.attempt::integer, d.replay
+        FROM livewell.event e
+        JOIN livewell.event_delivery d ON d.number = e.number AND d.sink = p_relay.sink
+        WHERE e.day = v_day AND e.number = ANY (v_numbers)
+        ORDER BY e.number;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION livewell.claim_events IS
+    'Claims events for a relay from its shards: due keys first, then tenants in turns.';
+REVOKE ALL ON FUNCTION livewell.claim_events FROM PUBLIC;

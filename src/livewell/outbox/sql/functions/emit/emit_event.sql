@@ -1,0 +1,65 @@
+-- Emit one event in the caller's transaction: it exists exactly if that commits.
+--
+-- Called by: Emit (app.emit), and by anybody in any language:
+--            SELECT livewell.emit_event('orders.created', '{"id": 42}', '42', 'acme').
+-- p_key:     events of one tenant and key are delivered in the order of their transactions. NULL:
+--            no order. An empty text is a key.
+-- Answer:    the event's id, as receivers see it.
+-- Why the number is drawn here and not reserved: an event whose transaction began after another's
+-- commit must have the higher number.
+CREATE OR REPLACE FUNCTION livewell.emit_event(
+    p_topic text,
+    p_payload json,
+    p_key text DEFAULT NULL,
+    p_tenant text DEFAULT '',
+    p_trace text DEFAULT NULL
+)
+RETURNS text
+LANGUAGE plpgsql
+SET search_path = ''
+AS $$
+DECLARE
+    v_now       timestamptz;
+    v_tenant    text := coalesce(p_tenant, '');
+    v_number    bigint;
+    v_hash      bigint;
+    v_day       date;
+    v_max       integer;
+BEGIN
+    SELECT t.payload_bytes_max INTO v_max FROM livewell.event_topic t WHERE t.name = p_topic;
+    IF v_max IS NULL
+        OR p_payload IS NULL
+        OR octet_length(p_payload::text) > v_max
+        OR octet_length(p_key) > 512
+        OR octet_length(v_tenant) > 200
+        OR octet_length(p_trace) > 200
+        OR strpos(p_payload::text, '\u') > 0
+    THEN
+        PERFORM livewell.refuse_event(p_topic, p_payload, p_key, v_tenant, p_trace);
+    END IF;
+    IF pg_catalog.pg_sequence_last_value('livewell.event_timeline_seq') IS DISTINCT FROM (
+        'x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8)
+    )::bit(32)::bigint
+    THEN
+        PERFORM livewell.raise_event_numbers();    -- a failover
+    END IF;
+    v_now := livewell.now();
+    v_day := (v_now AT TIME ZONE 'UTC')::date;
+    v_number := nextval('livewell.event_number_seq');
+    INSERT INTO livewell.event (number, created_at, day, topic, tenant, key, payload, trace)
+    VALUES (v_number, v_now, v_day, p_topic, v_tenant, p_key, p_payload, p_trace);
+    v_hash := CASE WHEN p_key IS NULL THEN v_number ELSE hashtextextended(v_tenant || E'\x1f' || p_key, 0) END;
+    INSERT INTO livewell.event_delivery (number, key_hash, day, tenant_hash, sink, shard)
+    SELECT v_number, o.key_hash, v_day, hashtext(v_tenant), o.sink, o.key_hash & 63
+    FROM (
+        SELECT r.sink, CASE WHEN s.ordered THEN v_hash ELSE v_number END AS key_hash
+        FROM livewell.event_route r
+        JOIN livewell.event_sink s ON s.id = r.sink
+        WHERE r.topic = p_topic
+    ) o;
+    RETURN livewell.event_id(v_number);
+END
+$$;
+COMMENT ON FUNCTION livewell.emit_event IS
+    'Emits an event in the caller''s transaction; answers its id.';
+REVOKE ALL ON FUNCTION livewell.emit_event FROM PUBLIC;

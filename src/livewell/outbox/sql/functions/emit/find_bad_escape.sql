@@ -1,0 +1,21 @@
+-- What is wrong with the escapes of a JSON text, or NULL: \u0000 and half of a surrogate pair stand
+-- for no character, so receivers could not read them.
+--
+-- Called by: refuse_event.
+CREATE OR REPLACE FUNCTION livewell.find_bad_escape(p_payload json)
+RETURNS text
+LANGUAGE plpgsql
+IMMUTABLE
+SET search_path = ''
+AS $$
+BEGIN
+    PERFORM p_payload::jsonb;
+    RETURN NULL;
+EXCEPTION
+    WHEN untranslatable_character OR invalid_text_representation THEN
+        RETURN SQLERRM;
+END
+$$;
+COMMENT ON FUNCTION livewell.find_bad_escape IS
+    'What is wrong with the escapes of a JSON text, or NULL.';
+REVOKE ALL ON FUNCTION livewell.find_bad_escape FROM PUBLIC;

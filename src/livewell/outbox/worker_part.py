@@ -1,0 +1,12 @@
+"""What the outbox does in a worker: it relays, whatever queues the worker has."""
+
+from __future__ import annotations
+
+from livewell.outbox.relay.relays import Relays
+from livewell.schedule.work import Work, WorkerContext
+
+
+def work(context: WorkerContext) -> Work:
+    """For one worker."""
+    relays = Relays(context.database, context.declared["outbox"].sinks.values(), context.holder)
+    return Work(beside=[relays.run], hear=[relays.hear])
