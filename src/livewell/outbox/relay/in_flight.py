@@ -1,8 +1,8 @@
 """What one relay has in flight, and what became of it since the last exchange.
 
-    claimed ──▶ unsettled ──settle()──▶ settled ──taken for an exchange──▶ the database knows
-                    ├──released: nobody is to blame, it goes again
-                    └──the exchange failed: settled again, and told with the next one
+claimed ──▶ unsettled ──settle()──▶ settled ──taken for an exchange──▶ the database knows
+                ├──released: nobody is to blame, it goes again
+                └──the exchange failed: settled again, and told with the next one
 """
 
 from __future__ import annotations

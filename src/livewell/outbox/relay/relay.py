@@ -40,8 +40,7 @@ from livewell.telemetry.redact import redact
 log = structlog.get_logger("livewell.outbox")
 
 _EXCHANGE = (
-    "SELECT * FROM livewell.exchange_events("
-    "%b, %b::bigint[], %b::text[], %b::text[], %b::float8[], %b::bigint[], %b)"
+    "SELECT * FROM livewell.exchange_events(%b, %b::bigint[], %b::text[], %b::text[], %b::float8[], %b::bigint[], %b)"
 )
 _SOURCE = "SELECT install, source FROM livewell.event_source"
 _STATS = "SELECT livewell.add_event_stats(%s, %s::text[], %s::bigint[], %s::bigint[])"
@@ -130,9 +129,7 @@ class Relay:
         try:
             if self._origin is None:
                 self._origin = (await self._link.call(_SOURCE))[0][:2]
-            rows = await self._link.call(
-                _EXCHANGE, (lease, *settled.columns(), sending, self._room(len(sending)))
-            )
+            rows = await self._link.call(_EXCHANGE, (lease, *settled.columns(), sending, self._room(len(sending))))
         except BaseException:
             self._flight.put_back(settled)
             raise

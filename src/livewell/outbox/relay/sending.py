@@ -1,10 +1,10 @@
 """One batch at the sink, and what its errors mean.
 
-    checked for size ──▶ sent ──▶ every event settled
-                           ├──SinkAway: what is not settled is released, nobody is to blame
-                           ├──past its deadline: what is not settled is unknown
-                           └──any other error: sent again one by one, so that the event that the
-                              sink breaks on is found, and no neighbour is blamed for it
+checked for size ──▶ sent ──▶ every event settled
+                       ├──SinkAway: what is not settled is released, nobody is to blame
+                       ├──past its deadline: what is not settled is unknown
+                       └──any other error: sent again one by one, so that the event that the
+                          sink breaks on is found, and no neighbour is blamed for it
 """
 
 from __future__ import annotations
@@ -74,9 +74,7 @@ async def _one_by_one(
     return None
 
 
-def _refuse_large(
-    sink: Sink, events: Sequence[Event], settle: Callable[[Event, Outcome], None]
-) -> Sequence[Event]:
+def _refuse_large(sink: Sink, events: Sequence[Event], settle: Callable[[Event, Outcome], None]) -> Sequence[Event]:
     """Refuse what the sink can never take; the rest of such a lane waits for the next batch."""
     most = sink.event_bytes_max
     if most is None or all(len(event.payload) * 4 <= most for event in events):
