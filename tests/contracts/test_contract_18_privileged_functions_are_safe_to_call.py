@@ -32,6 +32,9 @@ CALLS = {
     "raise_fences": "SELECT livewell.raise_fences()",
     "ensure_history_days": "SELECT livewell.ensure_history_days(40)",
     "drop_history_day": "SELECT livewell.drop_history_day(1)",
+    "ensure_event_days": "SELECT livewell.ensure_event_days(40)",
+    "drop_event_day": "SELECT livewell.drop_event_day(1, 1)",
+    "raise_event_numbers": "SELECT livewell.raise_event_numbers()",
     "open_session": "SELECT livewell.open_session(gen_random_uuid(), 'eve'); SELECT "
     "livewell.open_session(gen_random_uuid(), 'public:AAAAAAAA@127.0.0.1', 1); "
     f"SELECT livewell.open_session({SESSION}, 'ann')",
@@ -74,6 +77,7 @@ INSERT INTO livewell.api_key (id, user_id, kind, name, scopes, secret_hash, crea
 INSERT INTO livewell.alert_channel (name, kind, source, level, repeats, since) VALUES ('traps', 'webhook', 'env:X', 'P2', false, now()) ON CONFLICT DO NOTHING;
 INSERT INTO livewell.schedule (name, seen_at, created_at, every, timeout, kind, missed) VALUES ('livewell.alerts', now(), now(), '1 minute', '1 minute', 'interval', 'skip') ON CONFLICT DO NOTHING;
 SELECT setval('livewell.timeline_seq', 77);
+SELECT setval('livewell.event_timeline_seq', 77);
 INSERT INTO livewell.subscription VALUES (livewell.session_hash('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10'), 'quote', 'PARKED', 'ann') ON CONFLICT DO NOTHING;
 """
 
@@ -101,7 +105,8 @@ class Attacker(QueueSession):
         functions = self.rows(
             "SELECT DISTINCT p.proname::text, pg_get_function_identity_arguments(p.oid) FROM pg_proc p "
             "WHERE p.pronamespace = 'livewell'::regnamespace AND p.proname IN ('now', 'redact', 'warn', "
-            "'audit_act', 'ask_run', 'ensure_history_days', 'drop_history_day', 'unpark', 'judge_keys', 'verdict', 'is_stale', "
+            "'audit_act', 'ask_run', 'ensure_history_days', 'drop_history_day', 'ensure_event_days', 'drop_event_day', "
+            "'raise_event_numbers', 'unpark', 'judge_keys', 'verdict', 'is_stale', "
             "'next_due', 'stale_at', 'heartbeat_session', 'key_fits', 'spend_cold_keys', 'spend_cold_read', "
             "'demand_refresh', 'refresh_wanted', 'refresh_jobs', 'refresh_queue', 'enqueue_jobs', 'insert_jobs', "
             "'merge_jobs', 'read_values', 'registered_type')"

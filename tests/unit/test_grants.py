@@ -11,7 +11,7 @@ import livewell
 
 PACKAGES = Path(livewell.__file__).parent
 ROLES = ["api", "hub", "operate", "worker", "readonly"]
-MATRICES = ["alerts", "db", "limits", "operations", "queue", "schedule", "server"]
+MATRICES = ["alerts", "db", "limits", "operations", "outbox", "queue", "schedule", "server"]
 CELL = re.compile(r"-|(?:[rawdUX](?:\([a-z_,]+\))?)+")
 
 

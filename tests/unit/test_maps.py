@@ -23,6 +23,8 @@ MAPS = (
     "operations",
     "operations/doctor",
     "outbound",
+    "outbox",
+    "outbox/relay",
     "queue",
     "queue/worker",
     "refresh",

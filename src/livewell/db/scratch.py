@@ -20,6 +20,8 @@ from livewell.db.migrate import migrate
 
 _TRIES = 60
 
+_DAYS = ("SELECT livewell.ensure_history_days(14)", "SELECT livewell.ensure_event_days(14)")
+
 # livewell.now() reads this one row; everything else in the schema asks livewell.now().
 _CLOCK = """
 CREATE SCHEMA livewell_test;
@@ -51,7 +53,8 @@ def make_template(dsn: str, name: str) -> None:
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(building)))
         migrate(sibling(dsn, building))
         with psycopg.connect(sibling(dsn, building), autocommit=True) as fresh:
-            fresh.execute("SELECT livewell.ensure_history_days(14)")
+            for days in _DAYS:
+                fresh.execute(days)
         _patiently(
             lambda: admin.execute(
                 sql.SQL("ALTER DATABASE {} RENAME TO {}").format(sql.Identifier(building), sql.Identifier(name))
@@ -97,10 +100,11 @@ class TestClock:
         self._run(_CLOCK)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; the history partitions of the days that are reached are made."""
+        """Let time pass; the day partitions of the days that are reached are made."""
         self._run("UPDATE livewell_test.clock SET ahead = ahead + %s * interval '1 second'", (seconds,))
-        with suppress(psycopg.errors.UndefinedFunction):
-            self._run("SELECT livewell.ensure_history_days(14)")
+        for days in _DAYS:
+            with suppress(psycopg.errors.UndefinedFunction):
+                self._run(days)
 
     def freeze(self) -> None:
         """Stop the clock; advance() still moves it."""

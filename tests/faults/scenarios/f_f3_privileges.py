@@ -72,7 +72,7 @@ WHERE c.relnamespace = 'livewell'::regnamespace AND c.relkind IN ('r', 'p', 'v',
 UNION ALL
 SELECT 'function', p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', p.oid FROM pg_proc p WHERE p.pronamespace = 'livewell'::regnamespace
 """
-_DAY = re.compile(r"^(job_history)_[0-9_]+$")
+_DAY = re.compile(r"^(job_history|event|event_sent|inbox)_[0-9_]+$")
 
 
 async def run(scale: Scale) -> Findings:

@@ -58,8 +58,16 @@ DEFINER_ALLOWED = {
     "no more than its scopes",
     "test_channel": "an operator may test a channel and write no alert; its only input is the name of a channel",
     "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
+    "ensure_event_days": "workers insert events but do not own them; making a day's partition needs the owner; "
+    "its only input is a bounded number",
+    "drop_event_day": "dropping a partition needs the owner; its only inputs are numbers of days, at least 1",
+    "raise_event_numbers": "setval needs a right that would let a worker turn the numbers back; it has no input and "
+    "does nothing twice",
 }
-HOT_TABLES = ["job", "worker", "stat", "warning", "ledger", "viewer", "viewer_session", "session_share", "singleton"]
+HOT_TABLES = [
+    *("job", "worker", "stat", "warning", "ledger", "viewer", "viewer_session", "session_share", "singleton"),
+    *("event_delivery", "event_flight", "relay"),
+]
 
 OURS = "(SELECT oid FROM pg_namespace WHERE nspname = 'livewell')"
 ROLES = (

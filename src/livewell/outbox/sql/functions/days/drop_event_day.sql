@@ -16,7 +16,8 @@ SET lock_timeout = '100ms'
 SET timezone = 'UTC'
 AS $$
 DECLARE
-    v_today     pg_catalog.date := livewell.now()::pg_catalog.date;
+    v_now       pg_catalog.timestamptz := livewell.now();
+    v_today     pg_catalog.date := v_now::pg_catalog.date;
     v_name      pg_catalog.text;
     v_parent    pg_catalog.text;
     v_day       pg_catalog.date;
@@ -46,7 +47,7 @@ BEGIN
             OR EXISTS (
                 SELECT FROM livewell.event_sink k
                 JOIN livewell.event_sent s ON s.sink = k.id AND s.day = v_day
-                WHERE s.sent_at > livewell.now() - p_keep_days * interval '1 day'
+                WHERE s.sent_at > v_now - p_keep_days * interval '1 day'
             )
         );
         EXECUTE format('DROP TABLE livewell.%I', v_name);
