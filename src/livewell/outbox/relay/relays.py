@@ -27,7 +27,7 @@ class Relays:
         self._sinks = [one for one in sinks if not one.outside]
         self._holder = holder
         self._running: dict[str, Relay] = {}
-        self._stopping = False
+        self._stopped = asyncio.Event()
 
     def hear(self, name: str) -> None:
         """A nudge."""
@@ -37,19 +37,20 @@ class Relays:
 
     def stop(self) -> None:
         """Every relay ends when what it has in flight is settled."""
-        self._stopping = True
+        self._stopped.set()
         for relay in self._running.values():
             relay.stop()
 
     async def run(self) -> None:
-        """Until cancelled, or stopped."""
+        """Until cancelled, or stopped; also without any sink, because a worker ends with what runs beside it."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._stopped.wait())
             for sink in self._sinks:
                 group.create_task(self._keep(sink))
 
     async def _keep(self, sink: SinkDefinition) -> None:
         failures = 0
-        while not self._stopping:
+        while not self._stopped.is_set():
             relay = self._running[sink.name] = Relay(self._database, sink, self._holder)
             try:
                 await relay.run()

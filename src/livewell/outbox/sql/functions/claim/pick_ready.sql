@@ -30,7 +30,8 @@ DECLARE
     v_more      boolean;
 BEGIN
     v_blocks := EXISTS (SELECT FROM livewell.event_block b WHERE b.sink = p_relay.sink);
-    FOR v_try IN 1 .. 4 LOOP
+    -- A long row of blocked events is set aside in up to twenty pages; the next claim goes on.
+    FOR v_try IN 1 .. 20 LOOP
         EXIT WHEN p_limit <= cardinality(v_numbers);
         WITH RECURSIVE walk (place, tenant, found, moves, seen) AS (
             SELECT v_place, v_tenant, false, 0, 0
