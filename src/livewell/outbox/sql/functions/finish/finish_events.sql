@@ -79,6 +79,9 @@ BEGIN
     END IF;
     IF cardinality(p_sending) > 0 THEN
         UPDATE livewell.event_flight f SET numbers = p_sending WHERE f.relay = p_relay;
+        UPDATE livewell.event_delivery d
+        SET aside = true
+        WHERE d.sink = p_sink AND d.number = ANY (p_sending) AND NOT d.aside;
         INSERT INTO livewell.event_block AS b (
             sink, key_hash, shard, state, number, retry_at, since
         )
