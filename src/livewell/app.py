@@ -386,7 +386,9 @@ class Livewell:
         """
         chosen = tuple(queues or default_queues(self.tasks))
         holder = name or f"{socket.gethostname()}:{os.getpid()}"
-        context = WorkerContext(self.database, self.nudger, chosen, holder, self._walls, self._transforms, self._declared)
+        context = WorkerContext(
+            self.database, self.nudger, chosen, holder, self._walls, self._transforms, self._declared
+        )
         return make_worker(context, self.tasks, self.schedules.values(), slots=slots, name=name, on_hang=on_hang)
 
     async def work(self, *, queues: Sequence[str] | None = None, slots: int | None = None) -> None:

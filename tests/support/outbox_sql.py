@@ -29,7 +29,9 @@ TABLES = (
     "inbox",
     "warning",
 )
-EXCHANGE = "SELECT * FROM livewell.exchange_events(%s, %s::bigint[], %s::text[], %s::text[], %s::float8[], %s::bigint[], %s)"
+EXCHANGE = (
+    "SELECT * FROM livewell.exchange_events(%s, %s::bigint[], %s::text[], %s::text[], %s::float8[], %s::bigint[], %s)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,9 +71,7 @@ class Outbox:
         if on_dead not in ("continue", "park"):
             raise ConfigurationError(f"topic {name}: on_dead={on_dead!r}: allowed are 'continue' and 'park'")
         if not 1 <= payload_bytes_max <= 1_048_576:
-            raise ConfigurationError(
-                f"topic {name}: payload_bytes_max={payload_bytes_max}: 1 to 1048576 are allowed"
-            )
+            raise ConfigurationError(f"topic {name}: payload_bytes_max={payload_bytes_max}: 1 to 1048576 are allowed")
         self._topics[name] = {"on_dead": on_dead, "payload_bytes_max": payload_bytes_max}
 
     def sink(

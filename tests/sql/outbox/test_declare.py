@@ -30,7 +30,9 @@ def test_a_sink_that_takes_less_loses_its_routes(outbox: OutboxSession) -> None:
 
 def test_declaring_again_writes_nothing(outbox: OutboxSession) -> None:
     """An app that opens does not touch what is so already."""
-    before = outbox.rows("SELECT xmin::text FROM livewell.event_sink UNION ALL SELECT xmin::text FROM livewell.event_topic")
+    before = outbox.rows(
+        "SELECT xmin::text FROM livewell.event_sink UNION ALL SELECT xmin::text FROM livewell.event_topic"
+    )
     outbox.sink()
     assert outbox.topic(TOPIC) is False
 

@@ -33,9 +33,7 @@ def test_an_escape_that_stands_for_no_character_is_refused(outbox: OutboxSession
     """NUL, and half of a surrogate pair: receivers could not read them. One and many alike."""
     assert refused(outbox, TOPIC, payload, "k", "", None)[0] == "LW005"
     with pytest.raises(psycopg.Error, match="stands for no character"):
-        outbox.rows(
-            "SELECT livewell.emit_events(%s, %s, %s, %s)", [TOPIC] * 2, ["{}", payload], ["k", "k"], ["", ""]
-        )
+        outbox.rows("SELECT livewell.emit_events(%s, %s, %s, %s)", [TOPIC] * 2, ["{}", payload], ["k", "k"], ["", ""])
     assert outbox.waiting() == []
 
 
@@ -108,9 +106,7 @@ def test_many_are_numbered_in_their_order_and_are_all_or_none(outbox: OutboxSess
     assert numbers == sorted(numbers)
     assert outbox.column("SELECT key FROM livewell.event ORDER BY number") == ["a", None, "a", ""]
     with pytest.raises(psycopg.Error):
-        outbox.rows(
-            "SELECT livewell.emit_events(%s, %s, %s, %s)", [TOPIC, "nope"], ["{}", "{}"], ["k", "k"], ["", ""]
-        )
+        outbox.rows("SELECT livewell.emit_events(%s, %s, %s, %s)", [TOPIC, "nope"], ["{}", "{}"], ["k", "k"], ["", ""])
     assert len(outbox.waiting()) == 4
 
 

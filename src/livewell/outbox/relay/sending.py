@@ -1,10 +1,10 @@
 """One batch at the sink, and what its errors mean.
 
-    checked for size ──▶ sent ──▶ every event settled
-                           ├──SinkAway: what is not settled is released, nobody is to blame
-                           ├──past its deadline: what is not settled is unknown
-                           └──any other error: sent again one by one, so that the event that the
-                              sink breaks on is found, and no neighbour is blamed for it
+checked for size ──▶ sent ──▶ every event settled
+                       ├──SinkAway: what is not settled is released, nobody is to blame
+                       ├──past its deadline: what is not settled is unknown
+                       └──any other error: sent again one by one, so that the event that the
+                          sink breaks on is found, and no neighbour is blamed for it
 """
 
 from __future__ import annotations
@@ -23,13 +23,18 @@ log = structlog.get_logger("livewell.outbox")
 
 
 async def send_batch(
-    sink: Sink, events: Sequence[Event], flight: InFlight, *, deadline_seconds: float, settled: Callable[[], None]
+    sink: Sink,
+    events: Sequence[Event],
+    flight: InFlight,
+    *,
+    deadline_seconds: float,
+    settled: Callable[[Outcome], None],
 ) -> str | None:
     """Send a batch and settle it; answers why the sink takes nothing now, or None."""
 
     def settle(event: Event, outcome: Outcome) -> None:
         flight.settle(event, outcome)
-        settled()
+        settled(outcome)
 
     fitting = _refuse_large(sink, events, settle)
     try:
@@ -53,7 +58,7 @@ async def _send(
         return redact(str(error))
     except Exception as error:
         if len(events) == 1:
-            log.warning("a sink broke on an event", event=events[0].id, error=type(error).__name__, exc_info=True)
+            log.warning("a sink broke on an event", id=events[0].id, error=type(error).__name__, exc_info=True)
             settle(events[0], Outcome(Verdict.FAILED, redact(f"{type(error).__name__}: {error}")))
             return None
         return await _one_by_one(sink, flight.unsettled(events), flight, settle)
@@ -66,17 +71,17 @@ async def _one_by_one(
     """Each alone; of a lane nothing goes behind an event that was not delivered."""
     for lane in lanes(events):
         for event in lane:
+            if not flight.holds(event):
+                break  # one before it was not delivered
             away = await _send(sink, [event], flight, settle)
             if away is not None:
                 return away
-            if flight.is_blocked(event):
-                break
+            if flight.holds(event):
+                break  # nobody spoke of it
     return None
 
 
-def _refuse_large(
-    sink: Sink, events: Sequence[Event], settle: Callable[[Event, Outcome], None]
-) -> Sequence[Event]:
+def _refuse_large(sink: Sink, events: Sequence[Event], settle: Callable[[Event, Outcome], None]) -> Sequence[Event]:
     """Refuse what the sink can never take; the rest of such a lane waits for the next batch."""
     most = sink.event_bytes_max
     if most is None or all(len(event.payload) * 4 <= most for event in events):
