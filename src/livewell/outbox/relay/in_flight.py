@@ -1,12 +1,17 @@
 """What one relay has in flight, and what became of it since the last exchange.
 
-claimed ──▶ unsettled ──settle()──▶ settled ──taken for an exchange──▶ the database knows
-                ├──released: nobody is to blame, it goes again
-                └──the exchange failed: settled again, and told with the next one
+    claimed ──▶ unsettled ──settle()──▶ settled ──taken for an exchange──▶ the database knows
+                    ├──released: nobody is to blame, it goes again
+                    ├──one before it in its lane was not delivered: released
+                    └──the exchange failed: settled again, and told with the next one
+
+An event that was released may be claimed again while its first batch is still under way. Then it is
+another Event with the same number, and words about the first one mean nothing.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -42,6 +47,7 @@ class InFlight:
 
     def __init__(self) -> None:
         self._unsettled: dict[int, Event] = {}
+        self._lanes: Counter[int] = Counter()  # how many of them, by lane
         self._settled: list[tuple[Event, Outcome]] = []
 
     def __len__(self) -> int:
@@ -54,27 +60,45 @@ class InFlight:
 
     def add(self, events: Iterable[Event]) -> None:
         """These were claimed."""
-        self._unsettled.update((event.number, event) for event in events)
+        for event in events:
+            self._drop(event.number)
+            self._unsettled[event.number] = event
+            self._lanes[event.lane] += 1
 
     def settle(self, event: Event, outcome: Outcome) -> None:
-        """The sink says what became of one; only the first word counts."""
-        if self._unsettled.pop(event.number, None) is not None:
-            self._settled.append((event, outcome))
+        """The sink says what became of one; only the first word counts.
+
+        Behind one that was not delivered, the rest of its lane is not sent: it is released at once,
+        so that the database does not take it for being on its way.
+        """
+        if not self.holds(event):
+            return
+        self._drop(event.number)
+        self._settled.append((event, outcome))
+        if outcome.verdict is not Verdict.DELIVERED and event.lane in self._lanes:
+            behind = [one for one in self._unsettled.values() if one.lane == event.lane and one.number > event.number]
+            self.release(behind)
 
     def release(self, events: Iterable[Event]) -> None:
         """These go again, and nobody is to blame."""
         for event in events:
-            self._unsettled.pop(event.number, None)
+            if self.holds(event):
+                self._drop(event.number)
 
-    def is_blocked(self, event: Event) -> bool:
-        """True if this one was not delivered: it failed, or nobody spoke of it."""
-        if event.number in self._unsettled:
-            return True
-        return any(one.number == event.number and said.verdict is not Verdict.DELIVERED for one, said in self._settled)
+    def _drop(self, number: int) -> None:
+        event = self._unsettled.pop(number, None)
+        if event is not None:
+            self._lanes[event.lane] -= 1
+            if not self._lanes[event.lane]:
+                del self._lanes[event.lane]
+
+    def holds(self, event: Event) -> bool:
+        """True if this one is still to be sent, or on its way."""
+        return self._unsettled.get(event.number) is event
 
     def unsettled(self, events: Iterable[Event]) -> list[Event]:
         """Those of a batch whose fate is not known yet."""
-        return [event for event in events if event.number in self._unsettled]
+        return [event for event in events if self.holds(event)]
 
     def take(self) -> tuple[Settled, list[int]]:
         """What to tell the database: what was settled, and what is still on its way."""
@@ -88,6 +112,7 @@ class InFlight:
     def forget(self) -> None:
         """The lease is lost: others have all of it."""
         self._unsettled.clear()
+        self._lanes.clear()
         self._settled.clear()
 
 

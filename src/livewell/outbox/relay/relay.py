@@ -34,7 +34,7 @@ from livewell.outbox.relay.batch_size import BatchSize
 from livewell.outbox.relay.in_flight import InFlight
 from livewell.outbox.relay.lease import Lease, Renewed
 from livewell.outbox.relay.sending import send_batch
-from livewell.outbox.sink import Sink, SinkAway, Verdict
+from livewell.outbox.sink import Outcome, Sink, SinkAway, Verdict
 from livewell.telemetry.redact import redact
 
 log = structlog.get_logger("livewell.outbox")
@@ -46,6 +46,7 @@ _SOURCE = "SELECT install, source FROM livewell.event_source"
 _STATS = "SELECT livewell.add_event_stats(%s, %s::text[], %s::bigint[], %s::bigint[])"
 _AWAY_SECONDS_MAX = 30.0
 _DRAIN_SECONDS = 5.0  # of a stop: what is on its way is given so long
+_STRAGGLERS = 100  # that take nothing from the room of the next batch
 
 
 class Relay:
@@ -62,15 +63,18 @@ class Relay:
         self._warnings = WarningBuffer(self._link.call)
         self._sink: Sink | None = None
         self._away: str | None = "not opened yet"
-        self._away_times = 0
+        self._away_times = 0  # in a row, without a delivery between
+        self._open_at = 0.0
         self._batches: set[asyncio.Task[None]] = set()
-        self._oldest_batch = 0.0
+        self._newest: list[Event] = []
+        self._newest_at = 0.0
         self._origin: tuple[str, str] | None = None
         self._share: Renewed | None = None
         self._counts: Counter[str] = Counter()
         self._milliseconds = 0
         self._counted_at = time.monotonic()
         self._stopping = False
+        self._stop_by = float("inf")
         self._deadline_seconds = float(definition.policy["deadline_seconds"])
         self.delivered = 0
 
@@ -81,8 +85,9 @@ class Relay:
         self._waker.set()
 
     def stop(self) -> None:
-        """Claim nothing more; run() ends when what is in flight is settled."""
+        """Claim nothing more; run() ends when what is in flight is settled, or after some seconds."""
         self._stopping = True
+        self._stop_by = time.monotonic() + _DRAIN_SECONDS
         self._waker.set()
 
     async def run(self) -> None:
@@ -90,7 +95,7 @@ class Relay:
         beating = asyncio.create_task(self._beat())
         failures = 0
         try:
-            while not (self._stopping and not self._flight and not self._flight.has_news):
+            while not self._done():
                 try:
                     pause = await self._turn()
                     failures = 0
@@ -103,6 +108,10 @@ class Relay:
             beating.cancel()
             await self._end()
 
+    def _done(self) -> bool:
+        settled = not self._flight and not self._flight.has_news
+        return self._stopping and (settled or time.monotonic() >= self._stop_by)
+
     # -- the loop ---------------------------------------------------------------------------------
 
     async def _turn(self) -> float:
@@ -112,9 +121,9 @@ class Relay:
             if self._share is None and self._lease.id is None:
                 return jittered(self._settings.poll_seconds * 5)  # the sink is not in the database
         await self._report()
-        if self._away is not None and not await self._open():
+        if self._away is not None and (self._until_open_seconds() > 0 or not await self._open()):
             await self._exchange()  # finishes what was settled before the sink went away; claims nothing
-            return self._rest_away_seconds()
+            return max(0.01, self._until_open_seconds())
         if self._batches and not self._ripe():
             return self._until_ripe_seconds()
         claimed = await self._exchange()
@@ -136,6 +145,8 @@ class Relay:
         if not rows:
             self._lease.lost(lease or 0)
             return []
+        if self._lease.id != lease:
+            return []  # lost meanwhile: what was claimed is others' again
         counts = settled.count()
         self._counts.update(counts)
         self.delivered += counts.get("delivered", 0)
@@ -146,7 +157,9 @@ class Relay:
     def _room(self, sending: int) -> int:
         if self._stopping or self._away is not None or self._share is None or self._share.paused:
             return 0
-        return max(0, min(self._size.now, self._share.batch_max) - sending)
+        # A few that take long leave the room to others; many are a sink that takes no more.
+        room = max(self._size.now, _STRAGGLERS) - sending
+        return max(0, min(self._size.now, room, self._share.batch_max - sending))
 
     def _event(self, row: Row) -> Event:
         _, number, lane, created_at, topic, key, tenant, payload, trace, attempt, replay = row
@@ -160,8 +173,7 @@ class Relay:
 
     def _begin(self, events: list[Event]) -> None:
         task = asyncio.create_task(self._send(events))
-        if not self._batches:
-            self._oldest_batch = time.monotonic()
+        self._newest, self._newest_at = events, time.monotonic()
         self._batches.add(task)
         task.add_done_callback(self._batches.discard)
 
@@ -171,11 +183,12 @@ class Relay:
             self._flight.release(events)
             return
         begun = time.monotonic()
-        settled, half_at = 0, 0.0
+        settled, delivered, half_at = 0, 0, 0.0
 
-        def count() -> None:
-            nonlocal settled, half_at
+        def count(outcome: Outcome) -> None:
+            nonlocal settled, delivered, half_at
             settled += 1
+            delivered += outcome.verdict is Verdict.DELIVERED
             if settled * 2 >= len(events) and not half_at:
                 half_at = time.monotonic()
 
@@ -183,18 +196,22 @@ class Relay:
         if away is not None:
             self._gone(away)
         else:
+            if delivered:
+                self._away_times = 0
             # Twice the faster half: one event that takes long says nothing about the pace.
             self._size.took(len(events), 2 * ((half_at or time.monotonic()) - begun))
         self._milliseconds += round((time.monotonic() - begun) * 1000)
         self._waker.set()
 
     def _ripe(self) -> bool:
-        """True if it is time for an exchange although a batch is under way."""
-        late = time.monotonic() - self._oldest_batch >= self._settings.relay_batch_seconds
-        return not self._flight or late
+        """True if it is time for an exchange although a batch is under way.
+
+        The newest counts: behind one that takes long, each has its time.
+        """
+        return not self._flight.unsettled(self._newest) or self._until_ripe_seconds() <= 0
 
     def _until_ripe_seconds(self) -> float:
-        return max(0.001, self._oldest_batch + self._settings.relay_batch_seconds - time.monotonic())
+        return self._newest_at + self._settings.relay_batch_seconds - time.monotonic()
 
     # -- the sink ---------------------------------------------------------------------------------
 
@@ -214,7 +231,7 @@ class Relay:
             self._gone(str(error))
         else:
             log.info("sink is open", sink=self._definition.name)
-            self._away, self._away_times = None, 0
+            self._away = None
             return True
         return False
 
@@ -226,9 +243,11 @@ class Relay:
             self._warnings.add("outbox", f"sink {self._definition.name} is away", reason)
         self._away = reason
         self._away_times += 1
+        self._open_at = time.monotonic() + min(_AWAY_SECONDS_MAX, backoff_seconds(self._away_times) * 2)
 
-    def _rest_away_seconds(self) -> float:
-        return min(_AWAY_SECONDS_MAX, backoff_seconds(self._away_times) * 2)
+    def _until_open_seconds(self) -> float:
+        """The rest of the pause: a nudge does not end it, nor does a sink that opens and takes nothing."""
+        return max(0.0, self._open_at - time.monotonic())
 
     # -- the lease --------------------------------------------------------------------------------
 

@@ -23,13 +23,18 @@ log = structlog.get_logger("livewell.outbox")
 
 
 async def send_batch(
-    sink: Sink, events: Sequence[Event], flight: InFlight, *, deadline_seconds: float, settled: Callable[[], None]
+    sink: Sink,
+    events: Sequence[Event],
+    flight: InFlight,
+    *,
+    deadline_seconds: float,
+    settled: Callable[[Outcome], None],
 ) -> str | None:
     """Send a batch and settle it; answers why the sink takes nothing now, or None."""
 
     def settle(event: Event, outcome: Outcome) -> None:
         flight.settle(event, outcome)
-        settled()
+        settled(outcome)
 
     fitting = _refuse_large(sink, events, settle)
     try:
@@ -53,7 +58,7 @@ async def _send(
         return redact(str(error))
     except Exception as error:
         if len(events) == 1:
-            log.warning("a sink broke on an event", event=events[0].id, error=type(error).__name__, exc_info=True)
+            log.warning("a sink broke on an event", id=events[0].id, error=type(error).__name__, exc_info=True)
             settle(events[0], Outcome(Verdict.FAILED, redact(f"{type(error).__name__}: {error}")))
             return None
         return await _one_by_one(sink, flight.unsettled(events), flight, settle)
@@ -66,11 +71,13 @@ async def _one_by_one(
     """Each alone; of a lane nothing goes behind an event that was not delivered."""
     for lane in lanes(events):
         for event in lane:
+            if not flight.holds(event):
+                break  # one before it was not delivered
             away = await _send(sink, [event], flight, settle)
             if away is not None:
                 return away
-            if flight.is_blocked(event):
-                break
+            if flight.holds(event):
+                break  # nobody spoke of it
     return None
 
 

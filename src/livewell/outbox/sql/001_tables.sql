@@ -154,7 +154,8 @@ CREATE TABLE livewell.relay (
     lease           interval    NOT NULL,
     token           uuid,                       -- of a claimer outside, instead of a process of ours
     batch_seconds   float8,                     -- what a batch took lately, at the sink
-    turn_tenant     bigint      NOT NULL DEFAULT -9223372036854775808,  -- whose turn was last
+    turn_tenant     bigint      NOT NULL DEFAULT -9223372036854775808,  -- where the next walk begins
+    turn_last       bigint      NOT NULL DEFAULT -9223372036854775808,  -- whose turn was last on it
     away_since      timestamptz,
     sink            smallint    NOT NULL,
     turn_place      smallint    NOT NULL DEFAULT 1,

@@ -43,6 +43,7 @@ function fail_events                -        -        -        X        -
 function find_bad_escape            -        -        -        X        -
 function finish_events              -        -        -        X        -
 function first_of_key               -        -        -        X        -
+function free_idle_shards           -        -        -        X        -
 function free_shards                -        -        -        X        -
 function outbox_claim               -        -        -        X        -
 function outbox_mark                -        -        -        X        -

@@ -19,8 +19,9 @@ DECLARE
     v_shards    smallint[];
     v_numbers   bigint[];
     v_days      date[];
-    v_day       date;
     v_killer    bigint;
+    -- Half of the batch is for blocked keys; of a batch of one, every second.
+    v_half      integer := p_limit / 2 + (p_limit % 2 = 1 AND random() < 0.5)::integer;
 BEGIN
     IF EXISTS (
         SELECT FROM livewell.event_sink s WHERE s.id = p_relay.sink AND s.paused_at IS NOT NULL
@@ -35,10 +36,13 @@ BEGIN
     IF cardinality(v_shards) = 0 THEN
         RETURN;
     END IF;
-    v_numbers := livewell.pick_blocked(p_relay.sink, v_shards, p_limit, p_tenant);
+    v_numbers := livewell.pick_blocked(p_relay.sink, v_shards, v_half, p_tenant);
     v_numbers := v_numbers || livewell.pick_ready(
         p_relay, v_shards, p_limit - cardinality(v_numbers), p_tenant
     );
+    IF cardinality(v_numbers) = 0 AND v_half < p_limit THEN
+        v_numbers := livewell.pick_blocked(p_relay.sink, v_shards, p_limit, p_tenant);
+    END IF;
     IF cardinality(v_numbers) = 0 THEN
         RETURN;
     END IF;
@@ -52,16 +56,15 @@ BEGIN
     INSERT INTO livewell.event_flight AS f (relay, since, numbers)
     VALUES (p_relay.id, v_now, v_numbers)
     ON CONFLICT (relay) DO UPDATE SET since = v_now, numbers = f.numbers || v_numbers;
-    -- By day, so that each look has one partition; nearly always there is one.
-    FOREACH v_day IN ARRAY v_days LOOP
-        RETURN QUERY
-        SELECT 'event', e.number, d.key_hash, e.created_at, e.topic::text, e.key::text,
-            e.tenant::text, e.payload::text, e.trace, d.attempt::integer, d.replay
-        FROM livewell.event e
-        JOIN livewell.event_delivery d ON d.number = e.number AND d.sink = p_relay.sink
-        WHERE e.day = v_day AND e.number = ANY (v_numbers)
-        ORDER BY e.number;
-    END LOOP;
+    -- Nearly always all are of one day, and one partition is looked at. Days are not in the order
+    -- of numbers where the clock went back over midnight.
+    RETURN QUERY
+    SELECT 'event', e.number, d.key_hash, e.created_at, e.topic::text, e.key::text, e.tenant::text,
+        e.payload::text, e.trace, d.attempt::integer, d.replay
+    FROM livewell.event e
+    JOIN livewell.event_delivery d ON d.number = e.number AND d.sink = p_relay.sink
+    WHERE e.day BETWEEN v_days[1] AND v_days[cardinality(v_days)] AND e.number = ANY (v_numbers)
+    ORDER BY e.number;
 END
 $$;
 COMMENT ON FUNCTION livewell.claim_events IS

@@ -39,6 +39,8 @@ BEGIN
         v_relay.sink, p_relay, p_numbers, p_verdicts, p_details, p_again, p_sending
     );
     RETURN NEXT v_news;
+    -- Here, where least is in flight: under load no shard would ever be idle at a heartbeat.
+    PERFORM livewell.balance_shards(v_relay.sink, p_relay);
     IF p_limit > 0 THEN
         RETURN QUERY SELECT * FROM livewell.claim_events(v_relay, p_limit, NULL);
     END IF;

@@ -3,8 +3,8 @@
 --
 -- Called by: claim_events.
 -- Index:     event_block_due_idx; event_delivery_aside_idx.
--- At most a hundred keys, and half of the batch: a sink that refuses everything must not keep what
--- is new from being tried.
+-- p_limit: half of the batch: a sink that refuses everything must not keep what is new from being
+--          tried. At most a hundred keys.
 CREATE OR REPLACE FUNCTION livewell.pick_blocked(
     p_sink smallint, p_shards smallint[], p_limit integer, p_tenant text
 )
@@ -18,7 +18,7 @@ DECLARE
     v_numbers   bigint[];
     v_over      bigint[];
 BEGIN
-    IF NOT EXISTS (
+    IF p_limit < 1 OR NOT EXISTS (
         SELECT FROM livewell.event_block b WHERE b.sink = p_sink AND b.retry_at <= v_now
     )
     THEN
@@ -26,7 +26,17 @@ BEGIN
     END IF;
     WITH due AS MATERIALIZED (
         SELECT b.key_hash, b.state, b.retry_at FROM livewell.event_block b
-        WHERE b.sink = p_sink AND b.retry_at <= v_now AND b.shard = ANY (p_shards)
+        WHERE b.sink = p_sink
+            AND b.retry_at <= v_now
+            AND b.shard = ANY (p_shards)
+            AND (
+                p_tenant IS NULL
+                OR hashtext(p_tenant) = coalesce((
+                    SELECT a.tenant_hash FROM livewell.event_delivery a
+                    WHERE a.sink = p_sink AND a.key_hash = b.key_hash AND a.aside
+                    ORDER BY a.number LIMIT 1
+                ), hashtext(p_tenant))
+            )
         ORDER BY b.retry_at LIMIT 100
     ), found AS MATERIALIZED (
         SELECT b.key_hash, b.retry_at, d.number, d.tenant_hash
@@ -43,7 +53,7 @@ BEGIN
                 SELECT f.number FROM found f
                 WHERE f.number IS NOT NULL
                     AND (p_tenant IS NULL OR f.tenant_hash = hashtext(p_tenant))
-                ORDER BY f.retry_at, f.key_hash, f.number LIMIT greatest(p_limit / 2, 1)
+                ORDER BY f.retry_at, f.key_hash, f.number LIMIT p_limit
             ) t
         ), '{}'),
         coalesce(array_agg(f.key_hash) FILTER (WHERE f.number IS NULL), '{}')

@@ -3,9 +3,10 @@
 -- Called by: claim_events.
 -- Index:     event_delivery_ready_idx.
 -- The walk goes from shard to shard and in it from tenant to tenant, one index probe each, and
--- begins behind the last one it came to. It takes up to 256 of these places, so with more tenants
--- than that each has its turn within a known number of claims. Of a place it takes as many as is
--- its tenant's share. So a million events of one tenant cost another one batch, and no more.
+-- takes up to 256 of these places. Of a place it takes as many as is its tenant's share, of a tenant
+-- the oldest. Tenants have turns: the next claim begins behind the tenant that was last, and only
+-- when all of the 256 places had a turn does the walk begin behind them. So a million events of one
+-- tenant cost another one batch, and no more, also where a batch is one event.
 -- Events whose key is blocked are set aside here, once each: no later claim reads past them.
 -- A prefix of a place is taken, so the order of each key is kept.
 CREATE OR REPLACE FUNCTION livewell.pick_ready(
@@ -22,19 +23,19 @@ DECLARE
     c_places    CONSTANT integer := 256;
     v_shards    CONSTANT integer := cardinality(p_shards);
     v_only      CONSTANT bigint := hashtext(p_tenant);
-    v_numbers   bigint[] := '{}';
-    v_blocked   bigint[];
-    v_place     integer := least(p_relay.turn_place, v_shards);
-    v_tenant    bigint := p_relay.turn_tenant;
-    v_blocks    boolean;
-    v_more      boolean;
+    v_chunk     integer := p_limit;
+    v_aside     integer := 0;
+    v_numbers   bigint[];
+    v_blocks    CONSTANT boolean := EXISTS (
+        SELECT FROM livewell.event_block b WHERE b.sink = p_relay.sink
+    );
+    v_turn      livewell.relay := p_relay;      -- where the turns are now
+    v_walk      record;                         -- where this walk came to
 BEGIN
-    v_blocks := EXISTS (SELECT FROM livewell.event_block b WHERE b.sink = p_relay.sink);
-    -- A long row of blocked events is set aside in up to twenty pages; the next claim goes on.
-    FOR v_try IN 1 .. 20 LOOP
-        EXIT WHEN p_limit <= cardinality(v_numbers);
+    v_turn.turn_place := least(p_relay.turn_place, v_shards);
+    WHILE p_limit > 0 LOOP
         WITH RECURSIVE walk (place, tenant, found, moves, seen) AS (
-            SELECT v_place, v_tenant, false, 0, 0
+            SELECT v_turn.turn_place::integer, v_turn.turn_tenant, false, 0, 0
             UNION ALL
             SELECT CASE WHEN n.tenant IS NULL THEN w.place % v_shards + 1 ELSE w.place END,
                 coalesce(n.tenant, c_before), n.tenant IS NOT NULL,
@@ -55,53 +56,71 @@ BEGIN
             SELECT DISTINCT w.place, w.tenant::integer AS tenant FROM walk w WHERE w.found
         ), share AS (
             SELECT o.tenant,
-                ceil(2.0 * p_limit / (count(*) OVER () * o.places))::integer + 1 AS each
+                ceil(2.0 * v_chunk / (count(*) OVER () * o.places))::integer + 1 AS each
             FROM (SELECT q.tenant, count(*) AS places FROM place q GROUP BY q.tenant) o
         ), candidate AS (
-            SELECT c.number, c.key_hash, row_number() OVER (
-                PARTITION BY c.tenant_hash ORDER BY c.turn, c.shard
-            ) AS turn
+            SELECT c.number, c.key_hash, q.tenant,
+                row_number() OVER (PARTITION BY q.tenant ORDER BY c.number) AS turn
             FROM place q
             JOIN share s ON s.tenant = q.tenant
             CROSS JOIN LATERAL (
-                SELECT d.number, d.key_hash, d.tenant_hash, d.shard,
-                    row_number() OVER (ORDER BY d.number) AS turn
-                FROM livewell.event_delivery d
+                SELECT d.number, d.key_hash FROM livewell.event_delivery d
                 WHERE d.sink = p_relay.sink
                     AND d.shard = p_shards[q.place]
                     AND d.tenant_hash = q.tenant
                     AND NOT d.aside
-                ORDER BY d.number LIMIT least(s.each, p_limit)
+                ORDER BY d.number LIMIT least(s.each, v_chunk)
             ) c
+        ), line AS MATERIALIZED (
+            SELECT c.*, row_number() OVER (
+                ORDER BY c.turn, c.tenant <= v_turn.turn_last, c.tenant
+            ) AS position
+            FROM candidate c
         ), chosen AS (
-            SELECT c.number, v_blocks AND EXISTS (
+            SELECT k.number, k.position, v_blocks AND EXISTS (
                 SELECT FROM livewell.event_block b
-                WHERE b.sink = p_relay.sink AND b.key_hash = c.key_hash
+                WHERE b.sink = p_relay.sink AND b.key_hash = k.key_hash
             ) AS blocked
-            FROM (SELECT k.* FROM candidate k ORDER BY k.turn LIMIT p_limit) c
-        ), last AS (
-            SELECT w.place, w.tenant, w.seen FROM walk w
-            ORDER BY w.moves + w.seen DESC LIMIT 1
+            FROM line k WHERE k.position <= v_chunk
         )
-        SELECT array_agg(c.number) FILTER (WHERE NOT c.blocked),
-            array_agg(c.number) FILTER (WHERE c.blocked),
-            (SELECT l.place FROM last l), (SELECT l.tenant FROM last l),
-            (SELECT l.seen >= c_places FROM last l)
-        INTO v_numbers, v_blocked, v_place, v_tenant, v_more
+        SELECT coalesce(array_agg(c.number ORDER BY c.position) FILTER (WHERE NOT c.blocked), '{}') AS good,
+            coalesce(array_agg(c.number) FILTER (WHERE c.blocked), '{}') AS bad,
+            (SELECT k.tenant FROM line k WHERE k.position <= v_chunk ORDER BY k.position DESC LIMIT 1) AS last,
+            (SELECT count(*) > v_chunk FROM line) AS cut,
+            EXISTS (
+                SELECT FROM line k
+                WHERE k.position > v_chunk AND k.turn = 1 AND k.tenant > v_turn.turn_last
+            ) AS waits,
+            (SELECT w.place FROM walk w ORDER BY w.moves + w.seen DESC LIMIT 1) AS place,
+            (SELECT w.tenant FROM walk w ORDER BY w.moves + w.seen DESC LIMIT 1) AS tenant,
+            (SELECT max(w.seen) >= c_places FROM walk w) AS more
+        INTO v_walk
         FROM chosen c;
-        v_numbers := coalesce(v_numbers, '{}');
-        EXIT WHEN v_blocked IS NULL;
+        v_numbers := v_walk.good[1 : p_limit];
+        IF v_walk.more AND NOT v_walk.waits THEN
+            v_turn.turn_place := v_walk.place;
+            v_turn.turn_tenant := v_walk.tenant;
+        END IF;
+        v_turn.turn_last := CASE WHEN v_walk.waits OR (v_walk.cut AND NOT v_walk.more)
+            THEN v_walk.last ELSE c_before END;
+        EXIT WHEN cardinality(v_walk.bad) = 0;
         UPDATE livewell.event_delivery d
         SET aside = true
-        WHERE d.sink = p_relay.sink AND d.number = ANY (v_blocked);
-        EXIT WHEN cardinality(v_numbers) > 0;
+        WHERE d.sink = p_relay.sink AND d.number = ANY (v_walk.bad);
+        -- On through what is blocked, in larger steps, but not for ever in one call.
+        v_aside := v_aside + cardinality(v_walk.bad);
+        EXIT WHEN cardinality(v_numbers) > 0 OR v_aside >= 20000;
+        v_chunk := greatest(p_limit, 2000);
     END LOOP;
-    -- Where all tenants had their turn there is nothing to remember.
-    IF v_more THEN
-        UPDATE livewell.relay r SET turn_place = v_place, turn_tenant = v_tenant
+    IF (v_turn.turn_place, v_turn.turn_tenant, v_turn.turn_last)
+        IS DISTINCT FROM (p_relay.turn_place, p_relay.turn_tenant, p_relay.turn_last)
+    THEN
+        UPDATE livewell.relay r
+        SET turn_place = v_turn.turn_place, turn_tenant = v_turn.turn_tenant,
+            turn_last = v_turn.turn_last
         WHERE r.id = p_relay.id;
     END IF;
-    RETURN v_numbers;
+    RETURN coalesce(v_numbers, '{}');
 END
 $$;
 COMMENT ON FUNCTION livewell.pick_ready IS

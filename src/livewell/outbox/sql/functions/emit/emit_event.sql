@@ -48,7 +48,7 @@ BEGIN
     v_number := nextval('livewell.event_number_seq');
     INSERT INTO livewell.event (number, created_at, day, topic, tenant, key, payload, trace)
     VALUES (v_number, v_now, v_day, p_topic, v_tenant, p_key, p_payload, p_trace);
-    v_hash := CASE WHEN p_key IS NULL THEN v_number ELSE hashtextextended(v_tenant || E'\x1f' || p_key, 0) END;
+    v_hash := coalesce(hashtextextended(p_key, hashtextextended(v_tenant, 0)), v_number);
     INSERT INTO livewell.event_delivery (number, key_hash, day, tenant_hash, sink, shard)
     SELECT v_number, o.key_hash, v_day, hashtext(v_tenant), o.sink, o.key_hash & 63
     FROM (

@@ -14,6 +14,14 @@ DECLARE
     v_install   text;
     v_numbers   bigint[];
 BEGIN
+    IF (cardinality(p_payloads), cardinality(p_keys), cardinality(p_tenants)) IS DISTINCT FROM
+        (cardinality(p_topics), cardinality(p_topics), cardinality(p_topics))
+    THEN
+        RAISE EXCEPTION 'emit_events: there are % topics, % payloads, % keys and % tenants; give one '
+            'of each for every event (NULL for no key)', cardinality(p_topics),
+            cardinality(p_payloads), cardinality(p_keys), cardinality(p_tenants)
+            USING ERRCODE = 'LW003';
+    END IF;
     PERFORM livewell.refuse_event(e.topic, e.payload::json, e.key, coalesce(e.tenant, ''), p_trace)
     FROM unnest(p_topics, p_payloads, p_keys, p_tenants) AS e (topic, payload, key, tenant)
     LEFT JOIN livewell.event_topic t ON t.name = e.topic
@@ -49,7 +57,7 @@ BEGIN
     FROM (
         SELECT g.number, hashtext(g.tenant) AS tenant_hash, r.sink,
             CASE WHEN s.ordered AND g.key IS NOT NULL
-                THEN hashtextextended(g.tenant || E'\x1f' || g.key, 0) ELSE g.number
+                THEN hashtextextended(g.key, hashtextextended(g.tenant, 0)) ELSE g.number
             END AS key_hash
         FROM given g
         JOIN livewell.event_route r ON r.topic = g.topic

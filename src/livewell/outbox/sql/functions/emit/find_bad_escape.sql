@@ -14,6 +14,14 @@ BEGIN
 EXCEPTION
     WHEN untranslatable_character OR invalid_text_representation THEN
         RETURN SQLERRM;
+    WHEN numeric_value_out_of_range THEN
+        -- JSON has larger numbers than jsonb: look for the escapes alone, without \\ before them.
+        RETURN substring(
+            replace(p_payload::text, '\\', '') FROM
+            '\\u0000'
+            '|\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})'
+            '|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}'
+        );
 END
 $$;
 COMMENT ON FUNCTION livewell.find_bad_escape IS

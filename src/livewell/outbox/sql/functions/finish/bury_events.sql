@@ -48,7 +48,8 @@ BEGIN
     ORDER BY l.key_hash, l.parks DESC, l.number
     ON CONFLICT (sink, key_hash) DO UPDATE
     SET state = excluded.state, number = excluded.number, retry_at = excluded.retry_at,
-        reason = excluded.reason;
+        reason = excluded.reason
+    WHERE b.state <> 'parked';      -- a parked key stays with the first event that parked it
 END
 $$;
 COMMENT ON FUNCTION livewell.bury_events IS

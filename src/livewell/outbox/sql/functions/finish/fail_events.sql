@@ -38,7 +38,7 @@ BEGIN
         SELECT DISTINCT ON (f.key_hash)
             p_sink, f.key_hash, f.shard, 'failed'::livewell.block_state, f.number, v_now,
             v_now + interval '1 second' * coalesce(
-                least(f.again, 3600),
+                CASE WHEN f.again >= 0 THEN least(f.again, 3600) END,   -- least() passes over NULL
                 least(
                     s.backoff_cap_seconds,
                     s.backoff_base_seconds * 2 ^ least(f.attempt - 1, 30)
@@ -52,6 +52,7 @@ BEGIN
         ON CONFLICT (sink, key_hash) DO UPDATE
         SET state = 'failed', number = excluded.number, retry_at = excluded.retry_at,
             reason = excluded.reason
+        WHERE b.state <> 'parked'
     )
     SELECT array_agg(f.number) INTO v_dead
     FROM failed f

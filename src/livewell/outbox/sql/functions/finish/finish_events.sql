@@ -55,12 +55,32 @@ BEGIN
         SET state = 'draining', retry_at = v_now, reason = NULL
         WHERE b.sink = p_sink AND b.key_hash = ANY (v_keys) AND b.state <> 'parked';
     END IF;
+    p_sending := ARRAY(SELECT n FROM unnest(p_sending) AS n WHERE n = ANY (v_flying));
     IF v_bad > 0 THEN
+        -- Behind an event that was not taken, nothing of its key may go on: it goes back.
+        IF cardinality(p_sending) > 0 THEN
+            WITH bad AS MATERIALIZED (
+                SELECT d.key_hash, min(d.number) AS number
+                FROM unnest(p_numbers, p_verdicts) AS g (number, verdict)
+                JOIN unnest(v_flying) AS f (number) ON f.number = g.number
+                JOIN livewell.event_delivery d ON d.number = g.number AND d.sink = p_sink
+                WHERE g.verdict <> 'delivered'
+                GROUP BY d.key_hash
+            )
+            SELECT coalesce(array_agg(d.number), '{}') INTO p_sending
+            FROM livewell.event_delivery d
+            LEFT JOIN bad b ON b.key_hash = d.key_hash
+            WHERE d.sink = p_sink
+                AND d.number = ANY (p_sending)
+                AND d.number <= coalesce(b.number, d.number);
+        END IF;
         PERFORM livewell.fail_events(p_sink, v_flying, p_numbers, p_verdicts, p_details, p_again);
     END IF;
-    p_sending := ARRAY(SELECT n FROM unnest(p_sending) AS n WHERE n = ANY (v_flying));
     IF cardinality(p_sending) > 0 THEN
         UPDATE livewell.event_flight f SET numbers = p_sending WHERE f.relay = p_relay;
+        UPDATE livewell.event_delivery d
+        SET aside = true
+        WHERE d.sink = p_sink AND d.number = ANY (p_sending) AND NOT d.aside;
         INSERT INTO livewell.event_block AS b (
             sink, key_hash, shard, state, number, retry_at, since
         )
@@ -71,7 +91,8 @@ BEGIN
         WHERE d.sink = p_sink AND d.number = ANY (p_sending)
         ORDER BY d.key_hash, d.number
         ON CONFLICT (sink, key_hash) DO UPDATE
-        SET state = 'sending', retry_at = 'infinity', number = excluded.number;
+        SET state = 'sending', retry_at = 'infinity', number = excluded.number
+        WHERE b.state <> 'parked';
     ELSE
         DELETE FROM livewell.event_flight f WHERE f.relay = p_relay;
     END IF;

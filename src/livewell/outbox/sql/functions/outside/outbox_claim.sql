@@ -6,8 +6,9 @@
 --            relay, and nobody else can finish what it holds.
 -- p_tenant:  only this tenant's; NULL: all.
 -- Oldest first (created_at, then id), disjoint between workers, in the order of each key: the same
--- shards and flights as our own relays have. With more waiting than p_limit, tenants take turns. A worker takes free shards until it has p_limit
--- events, and lets a shard go when it has marked what it held of it.
+-- shards and flights as our own relays have. With more waiting than p_limit, tenants take turns. A
+-- worker takes free shards until it has p_limit events, and keeps a shard only while it holds an
+-- event of it.
 -- The lease is what p_limit events took lately at this sink, four times, and a minute at least and
 -- a quarter of an hour at most. What is not marked by then goes to others.
 CREATE OR REPLACE FUNCTION livewell.outbox_claim(
@@ -44,7 +45,10 @@ BEGIN
     PERFORM livewell.bury_relays(v_sink, NULL);
     SELECT greatest(
             interval '1 minute',
-            least(interval '15 minutes', 4 * p_limit * max(r.batch_seconds) * interval '1 second')
+            least(
+                interval '15 minutes',
+                4 * p_limit * coalesce(max(r.batch_seconds), 0) * interval '1 second'
+            )
         )
     INTO v_lease
     FROM livewell.relay r WHERE r.sink = v_sink;
@@ -69,7 +73,9 @@ BEGIN
     SELECT e.number, livewell.event_id(e.number), e.topic, e.tenant, e.key, e.payload::json,
         e.created_at, e.attempt + 1, p_token
     FROM livewell.claim_events(v_relay, p_limit, p_tenant) e
-    ORDER BY e.created_at, e.number;
+    -- Oldest first, but never against the order of a key, whatever the clock did.
+    ORDER BY max(e.created_at) OVER (PARTITION BY e.lane ORDER BY e.number), e.number;
+    PERFORM livewell.free_idle_shards(v_sink, v_relay.id);
 END
 $$;
 COMMENT ON FUNCTION livewell.outbox_claim IS

@@ -15,6 +15,8 @@ DECLARE
     v_n     integer;
     v_done  integer := 0;
 BEGIN
+    -- Once each: the answer counts events, and a NULL would make nothing of what is left.
+    p_ids := ARRAY(SELECT DISTINCT n FROM unnest(p_ids) AS n WHERE n IS NOT NULL);
     FOR v_relay IN
         SELECT r.* FROM livewell.relay r WHERE r.token = p_token ORDER BY r.id FOR NO KEY UPDATE
     LOOP
@@ -31,15 +33,7 @@ BEGIN
         UPDATE livewell.relay r
         SET batch_seconds = extract(epoch FROM v_now - r.renewed_at) / greatest(v_n, 1)
         WHERE r.id = v_relay.id;
-        UPDATE livewell.relay_shard h
-        SET relay = NULL
-        WHERE h.sink = v_relay.sink
-            AND h.relay = v_relay.id
-            AND NOT EXISTS (
-                SELECT FROM unnest(v_rest) AS n
-                JOIN livewell.event_delivery d ON d.number = n AND d.sink = v_relay.sink
-                WHERE d.shard = h.shard
-            );
+        PERFORM livewell.free_idle_shards(v_relay.sink, v_relay.id);
     END LOOP;
     RETURN v_done;
 END

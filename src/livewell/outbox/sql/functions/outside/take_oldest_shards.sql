@@ -32,7 +32,14 @@ BEGIN
         ) d
         CROSS JOIN LATERAL (
             SELECT count(*) AS n, min(k.number) AS head FROM livewell.event_block k
-            WHERE k.sink = p_sink AND k.shard = h.shard AND k.retry_at <= v_now
+            WHERE k.sink = p_sink
+                AND k.shard = h.shard
+                AND k.retry_at <= v_now
+                AND (p_tenant IS NULL OR v_only = (
+                    SELECT a.tenant_hash FROM livewell.event_delivery a
+                    WHERE a.sink = p_sink AND a.key_hash = k.key_hash AND a.aside
+                    ORDER BY a.number LIMIT 1
+                ))
         ) b
         WHERE h.sink = p_sink AND (h.relay IS NULL OR h.relay = p_relay)
     ), needed AS (

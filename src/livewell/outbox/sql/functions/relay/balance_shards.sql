@@ -1,7 +1,7 @@
 -- Take free shards, or give some up, so that every relay of a sink has as many as any other. One
 -- that cannot reach the sink leaves them to those that can.
 --
--- Called by: renew_relay.
+-- Called by: renew_relay, exchange_events. The caller has locked the relay's row.
 -- A shard is given up only while nothing of it is being delivered by us: then the next relay begins
 -- where this one ended, and no event goes twice.
 -- Why ORDER BY … SKIP LOCKED: two relays that start at once take different shards.

@@ -1,10 +1,10 @@
 -- End the relays of a sink whose lease has run out: what they were delivering has been lost once
 -- more, and their shards are free.
 --
--- Called by: renew_relay, outbox_claim, bury_outside.
+-- Called by: renew_relay, outbox_claim.
 -- p_judge: the relay that buries; only one that has itself renewed without a gap for a whole lease,
 --          its own and the other's, may. NULL: whoever claims outside, which buries outsiders only.
--- Why the row is deleted FOR UPDATE: exchange_events holds it FOR KEY SHARE to its end, so a batch
+-- Why the row is deleted FOR UPDATE: exchange_events holds it locked to its end, so a batch
 -- is either finished before its relay is buried or refused.
 CREATE OR REPLACE FUNCTION livewell.bury_relays(p_sink smallint, p_judge bigint)
 RETURNS integer

@@ -7,7 +7,7 @@
 --            batch takes longer.
 -- p_away:    why the sink takes nothing now; NULL if it does.
 -- A late heartbeat is valid as long as the row exists: only burying ends a lease. A gap longer than
--- a third of the lease makes us unsteady: everybody else may have had it too (an outage), and
+-- half of the lease makes us unsteady: everybody else may have had it too (an outage), and
 -- nobody may be buried for it.
 CREATE OR REPLACE FUNCTION livewell.renew_relay(
     p_relay bigint, p_lease_seconds float8, p_batch_seconds float8, p_away text
