@@ -43,6 +43,8 @@ class Relays:
 
     async def run(self) -> None:
         """Until cancelled, or stopped."""
+        if not self._sinks:
+            await asyncio.Event().wait()  # a worker ends when anything beside it does
         async with asyncio.TaskGroup() as group:
             for sink in self._sinks:
                 group.create_task(self._keep(sink))

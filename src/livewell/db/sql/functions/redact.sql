@@ -1,8 +1,8 @@
 -- Mask what looks like a secret.
 --
--- Called by: audit_act, end_bulk_act, evaluate_rule, finish_run, observe_alerts, postpone_bulk_act,
---            settle_attempt, silence_alerts, step_bulk_act, unsilence_alerts; warn(), and whoever
---            shows text that came from outside.
+-- Called by: audit_act, bury_events, end_bulk_act, evaluate_rule, fail_events, finish_run,
+--            observe_alerts, postpone_bulk_act, settle_attempt, silence_alerts, step_bulk_act,
+--            unsilence_alerts; warn(), and whoever shows text that came from outside.
 -- Types are qualified because warn() calls this with its owner's rights, see there.
 -- Masks too much rather than too little: a path that is hidden costs a look at the log, a password
 -- that is shown costs a rotation.

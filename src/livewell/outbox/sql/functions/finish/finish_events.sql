@@ -1,8 +1,7 @@
 -- Settle what a relay had in flight: delivered events leave, failed ones block their key, dead ones
 -- become dead letters, the rest goes back.
 --
--- Called by: exchange_events, outbox_mark_delivered, outbox_mark_failed. The caller has locked the
---            relay's row.
+-- Called by: exchange_events, outbox_claim, outbox_mark. The caller has locked the relay's row.
 -- Only what is in the relay's flight is touched. Answer: how many of p_numbers that were.
 CREATE OR REPLACE FUNCTION livewell.finish_events(
     p_sink smallint,
