@@ -23,6 +23,7 @@ from livewell.db.open_app import OpenApp
 
 _SEE = "SELECT livewell.see_event(%s, %s)"
 T = TypeVar("T")
+Tx = TypeVar("Tx", bound=Transaction | Foreign)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Inbox:
     def __call__(self, event_id: str, *, consumer: str) -> AbstractAsyncContextManager[Sight[Transaction]]: ...
 
     @overload
-    def __call__(self, event_id: str, *, consumer: str, tx: T) -> AbstractAsyncContextManager[Sight[T]]: ...
+    def __call__(self, event_id: str, *, consumer: str, tx: Tx) -> AbstractAsyncContextManager[Sight[Tx]]: ...
 
     def __call__(self, event_id: str, *, consumer: str, tx: Any = None) -> AbstractAsyncContextManager[Sight[Any]]:
         """Enter it around what the event causes.
@@ -68,10 +69,7 @@ class Inbox:
         async with self._database.transaction() as own:
             yield Sight(await self.see(event_id, consumer, own), own)
 
-    async def see(self, event_id: str, consumer: str, tx: Transaction | Foreign | None) -> bool:
+    async def see(self, event_id: str, consumer: str, tx: Transaction | Foreign) -> bool:
         """Mark an event as seen in this transaction; False if it was before."""
-        if tx is None:
-            async with self._database.transaction() as own:
-                return await self.see(event_id, consumer, own)
         [(is_first,)] = await fetch_in(tx, _SEE, (consumer, event_id), open_only=True)
         return bool(is_first)

@@ -17,9 +17,9 @@ one object says "blocking", and what never waits (options) stays where it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from livewell.db import Transaction
 from livewell.db.foreign import Blocking, Foreign, Lent
@@ -35,6 +35,7 @@ from livewell.sync.transaction import SyncTransaction, held
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound=SyncTransaction | Blocking)
 
 
 class Sync:
@@ -123,13 +124,20 @@ class Sync:
         listed = list(events)  # here, not in the loop: it may be a query of the caller's
         return self._opening.portal().run(lambda call: self._app.emit.many(listed, tx=_lend(tx, call)))
 
-    @contextmanager
-    def inbox(
-        self, event_id: str, *, consumer: str, tx: SyncTransaction | Blocking | None = None
-    ) -> Iterator[Sight[SyncTransaction | Blocking]]:
+    @overload
+    def inbox(self, event_id: str, *, consumer: str) -> AbstractContextManager[Sight[SyncTransaction]]: ...
+
+    @overload
+    def inbox(self, event_id: str, *, consumer: str, tx: T) -> AbstractContextManager[Sight[T]]: ...
+
+    def inbox(self, event_id: str, *, consumer: str, tx: Any = None) -> AbstractContextManager[Sight[Any]]:
         """Handle an event once, as app.inbox: `with app.sync.inbox(id, consumer="billing") as first: …`."""
+        return self._in(event_id, consumer, tx)
+
+    @contextmanager
+    def _in(self, event_id: str, consumer: str, tx: Any) -> Iterator[Sight[Any]]:
         if tx is None:
-            with self.transaction() as own, self.inbox(event_id, consumer=consumer, tx=own) as sight:
+            with self.transaction() as own, self._in(event_id, consumer, own) as sight:
                 yield sight
             return
         is_first = self._opening.portal().run(lambda call: self._app.inbox.see(event_id, consumer, _lend(tx, call)))
@@ -152,6 +160,14 @@ class Sync:
     def admin(self) -> SyncAdmin:
         """Look at queues, jobs and dead letters, and mend them."""
         return SyncAdmin(self._opening.portal, lambda: self._app.admin)
+
+
+@overload
+def _lend(tx: SyncTransaction | Blocking, call: Call[Any]) -> Transaction | Foreign: ...
+
+
+@overload
+def _lend(tx: SyncTransaction | Blocking | None, call: Call[Any]) -> Transaction | Foreign | None: ...
 
 
 def _lend(tx: SyncTransaction | Blocking | None, call: Call[Any]) -> Transaction | Foreign | None:

@@ -14,6 +14,7 @@ import os
 import random
 import signal
 import sys
+from contextlib import suppress
 
 from livewell import Livewell
 
@@ -23,7 +24,7 @@ app = Livewell()
 careless = "careless" in sys.argv
 
 
-def consume(deliveries: list[str], dies_at: int, dies_before_commit: bool, acknowledge: int) -> None:  # noqa: FBT001 - one call, below
+def consume(deliveries: list[str], dies_at: int, dies_before_commit: bool, acknowledge: int) -> None:
     """Handle each delivery; die at one of them."""
     for n, event_id in enumerate(deliveries):
         with app.sync.inbox(event_id, consumer="billing") as first:
@@ -56,10 +57,8 @@ def main() -> None:
             children.append(child)
         for child in children:
             killed += os.WIFSIGNALED(os.waitpid(child, 0)[1])
-        try:
+        with suppress(BlockingIOError):  # nobody lived to acknowledge anything
             left -= set(os.read(reads, 65_536).decode().split())
-        except BlockingIOError:
-            pass  # nobody lived to acknowledge anything
         rounds += 1
     print(f"events={len(EVENTS)} deliveries={delivered} killed={killed}")
 
