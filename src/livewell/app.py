@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, Unpack
 
 from livewell.capability import capabilities, offered
 from livewell.db import Database, Row, Transaction
-from livewell.db.database import Foreign
+from livewell.db.foreign import Foreign
 from livewell.db.nudge import Nudger
 from livewell.db.prepare import database_address, prepare_schema
 from livewell.duration import Duration, seconds
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from livewell.alerts.admin import AlertAdmin
     from livewell.operations.warnings import Warnings
     from livewell.outbox.emit import Emit
+    from livewell.outbox.inbox import Inbox
     from livewell.outbox.outbox import Outbox
     from livewell.queue.admin import QueueAdmin
     from livewell.refresh.read.reads import Reads
@@ -66,6 +67,7 @@ class Livewell:
     admin: QueueAdmin
     alerts: AlertAdmin
     emit: Emit
+    inbox: Inbox
     outbox: Outbox
     reads: Reads
     schedule_admin: ScheduleAdmin

@@ -7,6 +7,10 @@ connection.py  one connection with a deadline on every call; errors turned into 
 link.py        a connection of one's own, past the pool
 session.py     what our sessions need, whatever the server's defaults are
 listen.py      hear nudges, and notice when nothing is heard
+foreign.py     a transaction that the caller opened, with whatever library
+foreign_kind.py      which library that is, and how a transaction is opened there
+async_foreign.py     one statement in it, async
+blocking_foreign.py  the same, blocking
 nudge.py       wake others without NOTIFY in anybody's transaction
 presence.py    is the database there?
 acts.py        who is acting, and what was done

@@ -39,6 +39,7 @@ Connection = psycopg.AsyncConnection[Row]
 Cursor = psycopg.AsyncCursor[Row]
 
 _STATEMENT_CHARS_MAX = 120
+_WRAPPED_MAX = 4  # SQLAlchemy wraps its adapter's error, which wraps the driver's
 _CONFLICTS = ("40001", "40P01")
 _ENDED = ("25P03", "25P04", "57P05")  # the server ended us: idle in transaction, transaction or session too long
 _OURS: dict[str, type[LivewellError]] = {
@@ -156,6 +157,24 @@ def translate(error: psycopg.Error, doing: str) -> LivewellError | None:
     if broken or state in _ENDED or isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return DatabaseUnavailable(f"{doing}: {text}", sqlstate=state)
     return None
+
+
+def refusal(error: BaseException) -> LivewellError | None:
+    """What one of our functions refused, whichever library wrapped it; None for any other error.
+
+    A library's own error, and a conflict that its retries look for, stay what they are.
+    """
+    found: LivewellError | None = None
+    one: BaseException | None = error
+    for _ in range(_WRAPPED_MAX):
+        if one is None:
+            break
+        state = getattr(one, "sqlstate", None) or getattr(one, "pgcode", None)
+        if isinstance(state, str) and state.startswith("LW") and state in _OURS:
+            said = getattr(getattr(one, "diag", None), "message_primary", None) or getattr(one, "message", None)
+            found = _OURS[state](redact(str(said or one)))
+        one = getattr(one, "orig", None) or one.__cause__
+    return found
 
 
 def has_rows(cursor: Cursor) -> bool:

@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
@@ -24,13 +24,6 @@ from livewell.db.link import Link
 from livewell.db.session import startup_options
 from livewell.errors import ConfigurationError, DatabaseUnavailable, LivewellError, ReplicaRefused
 from livewell.settings import Settings
-
-
-class Foreign(Protocol):
-    """A transaction somebody else opened: anything with psycopg's async execute()."""
-
-    async def execute(self, query: Any, params: Any = None) -> Any:
-        """Run one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,15 +253,6 @@ class Database:
                 "idle_in_transaction_session_timeout": round(self.settings.idle_in_transaction_seconds * 1000),
             }
         )
-
-
-async def fetch_in(tx: Transaction | Foreign, query: str, params: Sequence[Any]) -> list[Row]:
-    """Run one statement in a transaction of whoever opened it, and answer all its rows."""
-    if isinstance(tx, Transaction):
-        return await tx.fetch(query, params)
-    cursor: Any = await tx.execute(query, params)
-    rows = await cursor.fetchall()
-    return [tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in rows]
 
 
 async def inspect(conninfo: str, seconds: float) -> Address:

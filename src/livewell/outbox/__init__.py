@@ -1,6 +1,7 @@
 """The outbox: events are committed with the business data, and leave exactly as they were committed.
 
 emit.py          app.emit, in the caller's transaction or in one of its own
+inbox.py         app.inbox: a consumer's effect happens once, however often the event arrives
 outbox.py        app.outbox: topics and sinks, as they are declared
 event.py         an event on its way, in the terms of CloudEvents
 sink.py          what a sink is, and how it says what became of an event

@@ -8,7 +8,7 @@ CAPABILITY = Capability(
     name="outbox",
     migrations=Path(__file__).parent / "sql",
     declares={"outbox": "livewell.outbox.outbox:Outbox"},
-    api={"emit": "livewell.outbox.emit:Emit"},
+    api={"emit": "livewell.outbox.emit:Emit", "inbox": "livewell.outbox.inbox:Inbox"},
     work="livewell.outbox.worker_part:work",
     housekeeping=(
         Chore("SELECT livewell.ensure_event_days(%s)", lambda settings: (settings.history_days_ahead,)),

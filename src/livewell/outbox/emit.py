@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from livewell.db import Database, Transaction
-from livewell.db.database import Foreign, fetch_in
+from livewell.db.foreign import Foreign, fetch_in
 from livewell.db.open_app import OpenApp
 from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption, InvalidPayload
 from livewell.loops import backoff_seconds
@@ -88,7 +88,7 @@ class Emit:
                 ids = await _certainly(self._database, query, given)
                 self._nudger.nudge(EVENTS)
             else:
-                [(ids,)] = await fetch_in(tx, query, given)
+                [(ids,)] = await fetch_in(tx, query, given, open_only=True)
                 if isinstance(tx, Transaction):
                     tx.on_commit.append(partial(self._nudger.nudge, EVENTS))
         return [ids] if isinstance(ids, str) else list(ids)

@@ -16,7 +16,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from livewell.db import Database, Row, Transaction
-from livewell.db.database import Foreign, fetch_in
+from livewell.db.foreign import Foreign, fetch_in
 from livewell.db.nudge import Nudger
 from livewell.errors import DatabaseConflict, DatabaseUnavailable, InvalidOption
 from livewell.loops import backoff_seconds
@@ -24,7 +24,7 @@ from livewell.model import Answer, Enqueued, Policy
 from livewell.telemetry import tracing
 
 _ENQUEUE = "SELECT * FROM livewell.enqueue_jobs(%s::jsonb, %s)"
-_PLAIN = "SELECT livewell.enqueue_plain(%s, %s, %s::bigint[], %s::jsonb, %s, %s, %s, %s, %s, %s)"
+_PLAIN = "SELECT livewell.enqueue_plain(%s, %s, %s::text::bigint[], %s::jsonb, %s, %s, %s, %s, %s, %s)"
 _ONE = "SELECT livewell.enqueue_one($1, $2, $3, $4::jsonb, $5, $6, $7)"
 _BLOCK = 64
 _DELAY_SECONDS_MAX = 366 * 86400

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from livewell.db import Transaction
-from livewell.db.database import Foreign
+from livewell.db.foreign import Foreign
 from livewell.duration import Duration, seconds
 from livewell.errors import InvalidOption
 from livewell.model import Enqueued, Policy

@@ -9,7 +9,6 @@ thread.py       the thread and the loop, where the app has none of its own
 opening.py      when app.sync is open, and in which loop
 mirror.py       makes a blocking method of an async one
 transaction.py  a transaction that blocking code holds open
-foreign.py      a blocking connection of the caller's own, to enqueue in
 admin.py        what people do with a queue
 facade.py       Sync, the object behind `app.sync`
 
@@ -17,7 +16,6 @@ Nothing here knows how a job is enqueued or a list is read: that is written once
 """
 
 from livewell.sync.facade import Sync
-from livewell.sync.foreign import BlockingForeign
 from livewell.sync.transaction import SyncTransaction
 
-__all__ = ["BlockingForeign", "Sync", "SyncTransaction"]
+__all__ = ["Sync", "SyncTransaction"]

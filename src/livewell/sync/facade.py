@@ -5,6 +5,7 @@ with app.sync:                                          opened; closed at the en
     with app.sync.transaction() as tx:
         tx.execute("INSERT INTO users …")
         app.sync.enqueue(welcome, user_id=7, tx=tx)
+        app.sync.emit("users.created", key="7", payload={"id": 7}, tx=tx)
     app.sync.admin.jobs(queue="mail")
     app.sync.call(anything_async, 1, two=2)             what has no method of its own
 
@@ -16,23 +17,25 @@ one object says "blocking", and what never waits (options) stays where it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, overload
 
 from livewell.db import Transaction
-from livewell.db.database import Foreign
+from livewell.db.foreign import Blocking, Foreign, Lent
 from livewell.model import Enqueued
+from livewell.outbox.emit import NewEvent
+from livewell.outbox.inbox import Sight
 from livewell.queue.task import Task
 from livewell.settings import Settings
 from livewell.sync.admin import SyncAdmin
 from livewell.sync.call import Call
-from livewell.sync.foreign import BlockingForeign, Lent
 from livewell.sync.opening import App, Opening
 from livewell.sync.transaction import SyncTransaction, held
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T", bound=SyncTransaction | Blocking)
 
 
 class Sync:
@@ -79,7 +82,7 @@ class Sync:
         task: Task[Any, Any] | str,
         /,
         *,
-        tx: SyncTransaction | BlockingForeign | None = None,
+        tx: SyncTransaction | Blocking | None = None,
         **arguments: Any,
     ) -> Enqueued:
         """Enqueue one job; with tx it exists exactly if that transaction commits."""
@@ -96,11 +99,49 @@ class Sync:
         task: Task[Any, Any],
         many: Iterable[dict[str, Any]],
         *,
-        tx: SyncTransaction | BlockingForeign | None = None,
+        tx: SyncTransaction | Blocking | None = None,
     ) -> list[Enqueued]:
         """Enqueue one job per set of arguments, all or none, in one statement."""
         listed = list(many)  # here, not in the loop: it may be a query of the caller's
         return self._opening.portal().run(lambda call: task.enqueue_many(listed, tx=_lend(tx, call)))
+
+    def emit(
+        self,
+        topic: str,
+        *,
+        payload: Any,
+        key: str | None = None,
+        tenant: str = "",
+        tx: SyncTransaction | Blocking | None = None,
+    ) -> str:
+        """Emit one event, as app.emit; with tx it exists exactly if that transaction commits."""
+        return self._opening.portal().run(
+            lambda call: self._app.emit(topic, payload=payload, key=key, tenant=tenant, tx=_lend(tx, call))
+        )
+
+    def emit_many(self, events: Iterable[NewEvent], *, tx: SyncTransaction | Blocking | None = None) -> list[str]:
+        """Emit many events in this order, all or none, in one statement; answers their ids."""
+        listed = list(events)  # here, not in the loop: it may be a query of the caller's
+        return self._opening.portal().run(lambda call: self._app.emit.many(listed, tx=_lend(tx, call)))
+
+    @overload
+    def inbox(self, event_id: str, *, consumer: str) -> AbstractContextManager[Sight[SyncTransaction]]: ...
+
+    @overload
+    def inbox(self, event_id: str, *, consumer: str, tx: T) -> AbstractContextManager[Sight[T]]: ...
+
+    def inbox(self, event_id: str, *, consumer: str, tx: Any = None) -> AbstractContextManager[Sight[Any]]:
+        """Handle an event once, as app.inbox: `with app.sync.inbox(id, consumer="billing") as first: …`."""
+        return self._in(event_id, consumer, tx)
+
+    @contextmanager
+    def _in(self, event_id: str, consumer: str, tx: Any) -> Iterator[Sight[Any]]:
+        if tx is None:
+            with self.transaction() as own, self._in(event_id, consumer, own) as sight:
+                yield sight
+            return
+        is_first = self._opening.portal().run(lambda call: self._app.inbox.see(event_id, consumer, _lend(tx, call)))
+        yield Sight(is_first, tx)
 
     @contextmanager
     def transaction(self) -> Iterator[SyncTransaction]:
@@ -121,7 +162,15 @@ class Sync:
         return SyncAdmin(self._opening.portal, lambda: self._app.admin)
 
 
-def _lend(tx: SyncTransaction | BlockingForeign | None, call: Call[Any]) -> Transaction | Foreign | None:
+@overload
+def _lend(tx: SyncTransaction | Blocking, call: Call[Any]) -> Transaction | Foreign: ...
+
+
+@overload
+def _lend(tx: SyncTransaction | Blocking | None, call: Call[Any]) -> Transaction | Foreign | None: ...
+
+
+def _lend(tx: SyncTransaction | Blocking | None, call: Call[Any]) -> Transaction | Foreign | None:
     """The caller's transaction, as the async API takes it."""
     if tx is None:
         return None

@@ -24,10 +24,12 @@ from functools import partial
 from typing import Any, Protocol
 
 from livewell.db import Database, Transaction
-from livewell.db.database import Foreign
+from livewell.db.foreign import Foreign
 from livewell.db.nudge import Nudger
 from livewell.errors import DatabaseUnavailable, LivewellError
 from livewell.model import Enqueued
+from livewell.outbox.emit import Emit
+from livewell.outbox.inbox import Inbox
 from livewell.queue.admin import QueueAdmin
 from livewell.settings import Settings
 from livewell.sync.portal import Portal, refuse_event_loop
@@ -52,6 +54,14 @@ class App(Protocol):
     @property
     def admin(self) -> QueueAdmin:
         """Look and mend."""
+
+    @property
+    def emit(self) -> Emit:
+        """Emit events."""
+
+    @property
+    def inbox(self) -> Inbox:
+        """Handle events once."""
 
     async def open(self, *, settings: Settings | None = None, apply_migrations: bool = False) -> Any:
         """Connect."""

@@ -316,7 +316,10 @@ def _call(
     The answer without what differs from call to call, and what it was caught with.
     """
     for (name,) in fleet.rows(_SEQUENCES):
-        fleet.rows(f"SELECT setval('livewell.{name}', 1000000)")
+        fleet.rows(
+            f"SELECT setval(seqrelid::regclass, least(1000000, seqmax)) FROM pg_sequence "
+            f"WHERE seqrelid = 'livewell.{name}'::regclass"
+        )
     places = sql.SQL(", ").join(sql.Placeholder() * len(function.arguments))
     statement = sql.SQL("SELECT * FROM {}({})").format(sql.Identifier("livewell", function.name), places)
     answer: object

@@ -128,6 +128,7 @@ CREATE TYPE livewell.block_state AS ENUM (
     'draining'      -- what was set aside goes now, in order
 );
 COMMENT ON TYPE livewell.block_state IS 'Why the events of a key are set aside.';
+REVOKE ALL ON TYPE livewell.block_state FROM PUBLIC;
 
 CREATE TABLE livewell.event_block (
     key_hash    bigint      NOT NULL,
@@ -259,3 +260,4 @@ CREATE TYPE livewell.relayed_event AS (
     replay      boolean
 );
 COMMENT ON TYPE livewell.relayed_event IS 'What exchange_events answers, a row each.';
+REVOKE ALL ON TYPE livewell.relayed_event FROM PUBLIC;

@@ -17,6 +17,7 @@ table event_source                  -        -        r        r        r
 table event_stat                    -        -        r        rawd     r
 table event_topic                   -        -        r        raw      r
 table inbox                         -        -        r        ra       r
+table outbox_debezium               -        -        r        r        r
 table relay                         -        -        r        rawd     r
 table relay_shard                   -        -        r        raw      r
 
@@ -56,6 +57,7 @@ function refuse_event               -        -        -        X        -
 function register_relay             -        -        -        X        -
 function release_relay              -        -        -        X        -
 function renew_relay                -        -        -        X        -
+function see_event                  -        -        -        X        -
 function take_oldest_shards         -        -        -        X        -
 function topic_matches              -        -        -        X        -
 
