@@ -1,0 +1,12 @@
+"""The outbox: events are committed with the business data, and leave exactly as they were committed.
+
+emit.py          app.emit, in the caller's transaction or in one of its own
+outbox.py        app.outbox: topics and sinks, as they are declared
+event.py         an event on its way, in the terms of CloudEvents
+sink.py          what a sink is, and how it says what became of an event
+sinks/           one file for each kind of receiver
+relay/           takes events to a sink
+worker_part.py   what it does in a worker
+nudges.py        the channel that relays are nudged by
+capability.py    what it offers to the rest
+"""
