@@ -23,6 +23,7 @@ MAPS = (
     "operations",
     "operations/doctor",
     "outbound",
+    "outbox/sinks",
     "queue",
     "queue/worker",
     "refresh",
@@ -31,6 +32,7 @@ MAPS = (
     "settings",
     "sync",
     "telemetry",
+    "testing/sinks",
 )
 
 
