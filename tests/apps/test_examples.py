@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from livewell.testing.sinks import checks
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.startswith(("test_", "__")))
 RAN: dict[str, subprocess.CompletedProcess[str]] = {}  # each once in this process, however many tests look at it
@@ -83,6 +85,18 @@ def test_each_user_has_three_places(livewell_dsn: str) -> None:
     said = run("per_user_limits", livewell_dsn).stdout
     assert "5 ready, 7 held" in said
     assert "at most 3 of Ann's and 2 of Bob's ran at once" in said
+
+
+def test_a_repeated_webhook_has_its_effect_once(livewell_dsn: str) -> None:
+    """Three attempts of one event take three from the stock, not nine; a forged one takes nothing."""
+    said = run("webhook_receiver", livewell_dsn).stdout.splitlines()
+    assert said[:3] == [f"attempt {number}: delivered, 7 left" for number in (1, 2, 3)]
+    assert said[3].startswith("with another secret: refused (the endpoint answered 401")
+
+
+def test_a_sink_of_your_own_passes_the_checks(livewell_dsn: str) -> None:
+    """Every check that needs no network."""
+    assert run("custom_sink", livewell_dsn).stdout.count("passed: ") == len(checks())
 
 
 def test_the_example_of_testing_passes(livewell_server: str) -> None:

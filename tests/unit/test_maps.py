@@ -25,6 +25,7 @@ MAPS = (
     "outbound",
     "outbox",
     "outbox/relay",
+    "outbox/sinks",
     "queue",
     "queue/worker",
     "refresh",
@@ -33,6 +34,7 @@ MAPS = (
     "settings",
     "sync",
     "telemetry",
+    "testing/sinks",
 )
 
 

@@ -29,13 +29,13 @@ def forget() -> None:
         del sys.modules[name]
 
 
-def write_distribution(site: Path, package: str, entries: dict[str, str]) -> None:
+def write_distribution(site: Path, package: str, entries: dict[str, str], *, group: str = capability.GROUP) -> None:
     """What pip leaves behind of a package beside its modules."""
     folder = site / f"{package.replace('-', '_')}-1.0.dist-info"
     folder.mkdir(parents=True)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     lines = "".join(f"{name} = {value}\n" for name, value in entries.items())
-    (folder / "entry_points.txt").write_text(f"[livewell.capabilities]\n{lines}")
+    (folder / "entry_points.txt").write_text(f"[{group}]\n{lines}")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A sink that keeps nothing but a count: for benchmarks, and to try a system without a broker."""
+"""Counts events and keeps none: for benchmarks, and for tests of what stands before a sink."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from livewell.outbox.event import Event
 from livewell.outbox.sink import DELIVERED, Settle
+from livewell.outbox.sinks.kind import SinkKind, SinkParts
+from livewell.outbox.sinks.options import Options
 
 
 class NullSink:
@@ -14,17 +16,22 @@ class NullSink:
     dedupes = True
     event_bytes_max: int | None = None
 
-    def __init__(self) -> None:
-        self.taken = 0
+    def __init__(self, _: SinkParts) -> None:
+        self.delivered = 0
+        self.batches = 0
 
     async def open(self) -> None:
-        """Nothing to connect to."""
+        """Nothing to connect."""
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing is held."""
 
     async def send(self, events: Sequence[Event], settle: Settle) -> None:
-        """Take them."""
+        """Count them."""
+        self.batches += 1
         for event in events:
+            self.delivered += 1
             settle(event, DELIVERED)
-        self.taken += len(events)
+
+
+KIND = SinkKind(options=Options, make=NullSink, has_address=False)

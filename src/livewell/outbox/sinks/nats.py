@@ -1,0 +1,207 @@
+"""NATS JetStream: a publish is done when the stream has acknowledged it.
+
+    closed ──open──▶ connected ──publish──▶ acknowledged: delivered (also as a duplicate)
+                         │           ├──────▶ refused by the stream: failed, or refused for its size
+                         │           └──────▶ no acknowledgement in time, or cut: unknown
+                         └──cut, late──▶ away: closed, and opened again by the next call
+
+Nats-Msg-Id is the id of the event, so the stream drops a repeat within its duplicate window (two
+minutes, if it was not set otherwise). The client's own reconnecting is off: it would keep messages
+in a buffer and send them behind the relay's back. Acknowledgements are read here: the future of its
+publish_async (2.16) never ends where the stream answers with an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import structlog
+
+from livewell.outbox.event import Event
+from livewell.outbox.sink import DELIVERED, Outcome, Settle, SinkAway, Verdict, send_by_lane
+from livewell.outbox.sinks.cloud_events import nats_headers, percent_encoded
+from livewell.outbox.sinks.kind import SinkKind, SinkParts
+from livewell.outbox.sinks.library import library
+from livewell.outbox.sinks.options import Bytes, Place, Prefix, Variable, Windowed
+from livewell.outbox.sinks.oversize import oversize
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+
+log = structlog.get_logger("livewell.outbox")
+
+_CLOSE_SECONDS = 2.0
+_SUBJECT = re.compile(r"[^\s.*>\x00-\x20]+(\.[^\s.*>\x00-\x20]+)*")
+_DENIED = re.compile(r"(?i)permissions violation for publish to \"?([^\"\s]+)\"?")
+_TOO_LARGE = 10054  # the stream's own bound (max_msg_size)
+
+
+class NatsOptions(Windowed):
+    """Where events go: to `subject`, or to `prefix` and their topic.
+
+    credentials   a variable that holds the text of a .creds file
+    """
+
+    subject: Place | None = None
+    prefix: Prefix = ""
+    credentials: Variable | None = None
+    event_bytes_max: Bytes = 1_000_000
+
+
+class NatsSink:
+    """One connection to one cluster."""
+
+    dedupes = True
+
+    def __init__(self, parts: SinkParts) -> None:
+        self._nats = library("nats", "nats")
+        self._errors = library("nats.errors", "nats")
+        self._address = parts.where()
+        self._options: NatsOptions = parts.options
+        self.event_bytes_max: int | None = self._options.event_bytes_max
+        named = self._options.credentials
+        self._credentials = None if named is None else parts.secret("credentials", named)
+        self._client: Client | None = None
+        self._inbox = ""
+        self._numbers = itertools.count()
+        self._waiting: dict[str, tuple[asyncio.Future[Outcome], str]] = {}  # by reply subject
+        self._away: SinkAway | None = None
+
+    async def open(self) -> None:
+        """Connect to the first server that answers."""
+        if self._client is not None and self._client.is_connected and self._away is None:
+            return
+        await self.close()
+        client: Client = self._nats.NATS()
+        self._client = client
+        options: dict[str, Any] = {}
+        if self._credentials is not None:
+            options["user_credentials"] = self._nats.aio.client.RawCredentials(self._credentials.reveal())
+        try:
+            async with asyncio.timeout(self._options.connect_seconds):
+                await client.connect(
+                    servers=[one.strip() for one in self._address.reveal().split(",")],
+                    name="livewell outbox",
+                    allow_reconnect=False,
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=0,
+                    error_cb=self._heard,
+                    disconnected_cb=self._cut,
+                    **options,
+                )
+                self._inbox = client.new_inbox()
+                await client.subscribe(f"{self._inbox}.*", cb=self._answered)
+        except (self._errors.Error, OSError, ValueError) as error:
+            await self.close()
+            raise SinkAway(f"no connection to NATS: {self._said(error)}") from None
+        self._away = None
+
+    async def close(self) -> None:
+        """Give the connection back, also if the server no longer answers."""
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(self._errors.Error, OSError, asyncio.InvalidStateError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await client.close()
+        await self._cut()
+
+    async def send(self, events: Sequence[Event], settle: Settle) -> None:
+        """Publish lanes beside each other; of a lane one waits for its acknowledgement at a time."""
+        await self.open()
+        await send_by_lane(events, settle, self._send_one, at_once=self._options.at_once)
+        if self._away is not None:
+            raise self._away
+
+    async def _send_one(self, event: Event) -> Outcome:
+        subject = self._options.subject or self._options.prefix + event.topic
+        body, headers = event.payload.encode(), {"Nats-Msg-Id": percent_encoded(event.id), **nats_headers(event)}
+        refusal = self._refusal(subject, body, headers)
+        if refusal is not None:
+            return refusal
+        if self._away is not None or self._client is None:
+            raise self._away or SinkAway("the NATS sink was closed")
+        reply = f"{self._inbox}.{next(self._numbers)}"
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._waiting[reply] = future, subject
+        try:
+            async with asyncio.timeout(self._options.answer_seconds):
+                await self._client.publish(subject, body, reply=reply, headers=headers)
+                return await future
+        except TimeoutError:
+            self._gone(f"NATS did not acknowledge within {self._options.answer_seconds:g} s")
+            return Outcome(Verdict.UNKNOWN, "published, and not acknowledged in time")
+        except (self._errors.Error, OSError) as error:  # before it was published
+            raise self._gone(f"no connection to NATS: {self._said(error)}") from None
+        finally:
+            del self._waiting[reply]
+
+    def _refusal(self, subject: str, body: bytes, headers: dict[str, str]) -> Outcome | None:
+        """What the server would not take, and would close the connection over."""
+        if not _SUBJECT.fullmatch(subject):
+            return Outcome(Verdict.REFUSED, f"{subject[:100]!r} is no subject of NATS: words with dots between")
+        refusal = oversize(body, self.event_bytes_max, "nats")
+        if refusal is not None or self._client is None:
+            return refusal
+        size = len(body) + sum(len(name) + len(value) + 4 for name, value in headers.items()) + 12
+        if size > self._client.max_payload:
+            return Outcome(
+                Verdict.REFUSED,
+                f"{size} bytes with headers ({len(body)} of payload): the server takes {self._client.max_payload}",
+            )
+        return None
+
+    async def _answered(self, message: Msg) -> None:
+        """An acknowledgement, an error of the stream, or the server: nobody listens there."""
+        future, subject = self._waiting.get(message.subject, (None, ""))
+        if future is None or future.done():
+            return
+        if (message.headers or {}).get("Status") == "503":
+            words = f"no stream takes the subject {subject[:100]}; make one with: nats stream add"
+            future.set_result(Outcome(Verdict.FAILED, words))
+            return
+        try:
+            error = orjson.loads(message.data).get("error")
+        except (ValueError, AttributeError):
+            future.set_result(Outcome(Verdict.UNKNOWN, "what answered on this subject is no stream"))
+            return
+        future.set_result(DELIVERED if error is None else self._judged(error))
+
+    def _judged(self, error: dict[str, Any]) -> Outcome:
+        verdict = Verdict.REFUSED if error.get("err_code") == _TOO_LARGE else Verdict.FAILED
+        return Outcome(verdict, f"the stream did not take it: {self._address.hide(str(error.get('description')))}")
+
+    def _gone(self, words: str) -> SinkAway:
+        """Remember that this connection is over: what was not begun is not begun on it."""
+        if self._away is None:
+            self._away = SinkAway(words)
+        return self._away
+
+    def _said(self, error: BaseException) -> str:
+        return self._address.hide(str(error) or type(error).__name__)
+
+    async def _heard(self, error: Exception) -> None:
+        """The client complains. A missing right has no other answer."""
+        denied = _DENIED.search(str(error))
+        if denied is None:
+            log.debug("NATS complains", error=self._said(error))
+            return
+        for future, subject in list(self._waiting.values()):
+            if subject == denied[1] and not future.done():
+                future.set_result(Outcome(Verdict.FAILED, f"no right to publish to {subject[:100]}"))
+
+    async def _cut(self) -> None:
+        """The connection is over: nobody will answer what waits."""
+        for future, _ in list(self._waiting.values()):
+            if not future.done():
+                self._gone("the connection to NATS was cut")
+                future.set_result(Outcome(Verdict.UNKNOWN, "published, and the connection was cut"))
+
+
+KIND = SinkKind(options=NatsOptions, make=NatsSink)
