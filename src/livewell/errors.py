@@ -140,6 +140,14 @@ class JobNotFound(LivewellError):
     """No job, finished job or dead letter has that id."""
 
 
+class EventNotFound(LivewellError):
+    """No event of the outbox has that id, or no replay that number."""
+
+
+class UnknownSink(LivewellError):
+    """No sink of the outbox has that name."""
+
+
 class ActNotFound(LivewellError):
     """No act on many has that number."""
 

@@ -23,6 +23,7 @@ TABLES = (
     "event_sent",
     "event",
     "event_stat",
+    "event_replay",
     "event_route",
     "event_sink",
     "event_topic",

@@ -11,6 +11,10 @@ CAPABILITY = Capability(
     api={"emit": "livewell.outbox.emit:Emit", "inbox": "livewell.outbox.inbox:Inbox"},
     work="livewell.outbox.worker_part:work",
     housekeeping=(
+        Chore(
+            "SELECT livewell.prune_outbox(%s, %s, %s)",
+            lambda settings: (settings.dead_days, settings.stat_days, 1000),
+        ),
         Chore("SELECT livewell.ensure_event_days(%s)", lambda settings: (settings.history_days_ahead,)),
         Chore(
             "SELECT livewell.drop_event_day(%s, %s)",

@@ -21,6 +21,7 @@ from livewell.db.open_app import OpenApp
 from livewell.duration import Duration, seconds
 from livewell.errors import ConfigurationError
 from livewell.model import Backoff
+from livewell.outbox.admin import OutboxAdmin
 from livewell.outbox.sink import Sink
 
 _SINK_NAME = re.compile(r"[a-z][a-z0-9_-]{0,62}")
@@ -55,6 +56,11 @@ class Outbox:
         self._app = app
         self._topics: dict[str, dict[str, Any]] = {}
         self.sinks: dict[str, SinkDefinition] = {}
+
+    @property
+    def admin(self) -> OutboxAdmin:
+        """What operators do with it: look, pause, redrive, replay. The app has to be open."""
+        return OutboxAdmin.of(self._app)
 
     def topic(
         self, name: str, *, on_dead: Literal["continue", "park"] = "continue", payload_bytes_max: int = 262_144

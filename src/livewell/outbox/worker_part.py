@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from livewell.outbox.duties import duties
 from livewell.outbox.relay.relays import Relays
 from livewell.schedule.work import Work, WorkerContext
 
@@ -9,4 +10,4 @@ from livewell.schedule.work import Work, WorkerContext
 def work(context: WorkerContext) -> Work:
     """For one worker."""
     relays = Relays(context.database, context.declared["outbox"].sinks.values(), context.holder)
-    return Work(beside=[relays.run], hear=[relays.hear])
+    return Work(duties=duties(context.database, context.nudger), beside=[relays.run], hear=[relays.hear])

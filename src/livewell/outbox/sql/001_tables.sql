@@ -214,6 +214,7 @@ CREATE TABLE livewell.dead_event (
     attempt     smallint    NOT NULL,
     lost        smallint    NOT NULL,
     parks       boolean     NOT NULL,           -- later events of its key wait for it
+    replay      boolean     NOT NULL DEFAULT false,     -- it was sent again by a replay
     topic       text COLLATE "C" NOT NULL,
     reason      text COLLATE "C" NOT NULL,
     detail      text,
@@ -222,7 +223,8 @@ CREATE TABLE livewell.dead_event (
 );
 COMMENT ON TABLE livewell.dead_event IS
     'Events that a sink did not take in the end: redriven or discarded by a person.';
-CREATE INDEX dead_event_sink_idx ON livewell.dead_event (sink, number);
+CREATE INDEX dead_event_group_idx ON livewell.dead_event (sink, topic, reason, number);
+CREATE INDEX dead_event_parks_idx ON livewell.dead_event (sink, key_hash, number) WHERE parks;
 CREATE INDEX dead_event_died_idx ON livewell.dead_event (died_at);
 CREATE INDEX dead_event_day_idx ON livewell.dead_event (day);
 
@@ -236,6 +238,43 @@ CREATE TABLE livewell.event_stat (
 );
 COMMENT ON TABLE livewell.event_stat IS
     'Per sink, minute and outcome: how many events, and how long they had waited in all.';
+
+CREATE TYPE livewell.replay_state AS ENUM (
+    'running',      -- fed page by page, while little else waits
+    'done',
+    'cancelled'     -- by a person; what was fed is delivered
+);
+COMMENT ON TYPE livewell.replay_state IS 'How far a replay is.';
+
+CREATE TABLE livewell.event_replay (
+    id              bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,
+    created_at      timestamptz NOT NULL,
+    from_at         timestamptz NOT NULL,       -- events that were emitted from here
+    to_at           timestamptz NOT NULL,       -- and before this
+    fed_at          timestamptz NOT NULL,       -- when it last had its turn: what it may feed counts from here
+    ended_at        timestamptz,
+    rate            float8      NOT NULL,       -- events a second
+    first_number    bigint      NOT NULL,       -- of what is looked at
+    last_number     bigint      NOT NULL,
+    place           bigint      NOT NULL,       -- the number that was looked at last, of this day
+    looked          bigint      NOT NULL DEFAULT 0,
+    fed             bigint      NOT NULL DEFAULT 0,
+    skipped         bigint      NOT NULL DEFAULT 0,     -- still waiting, or a dead letter
+    day             date        NOT NULL,
+    sink            smallint    NOT NULL,
+    state           livewell.replay_state NOT NULL DEFAULT 'running',
+    topic           text COLLATE "C",
+    tenant          text COLLATE "C",
+    key             text COLLATE "C",
+    request_key     text COLLATE "C" NOT NULL,  -- the caller's: repeated, it is the same replay
+    CONSTRAINT event_replay_pkey PRIMARY KEY (id),
+    CONSTRAINT event_replay_request_key UNIQUE (request_key),
+    CONSTRAINT event_replay_rate_check CHECK (rate BETWEEN 0.1 AND 10000),
+    CONSTRAINT event_replay_request_check CHECK (octet_length(request_key) BETWEEN 1 AND 200)
+);
+COMMENT ON TABLE livewell.event_replay IS
+    'History that is delivered once more, with the same ids, behind what is new.';
+CREATE INDEX event_replay_running_idx ON livewell.event_replay (id) WHERE state = 'running';
 
 CREATE TABLE livewell.inbox (
     received_at timestamptz NOT NULL,

@@ -60,10 +60,17 @@ BEGIN
     INTO v_numbers, v_over
     FROM found f;
     IF cardinality(v_over) > 0 THEN
+        -- Locked first: a redrive may have set something aside of such a key since we looked.
+        PERFORM FROM livewell.event_block b
+        WHERE b.sink = p_sink AND b.key_hash = ANY (v_over) ORDER BY b.key_hash FOR UPDATE;
         DELETE FROM livewell.event_block b
         WHERE b.sink = p_sink
             AND b.key_hash = ANY (v_over)
-            AND b.retry_at <= v_now;
+            AND b.retry_at <= v_now
+            AND NOT EXISTS (
+                SELECT FROM livewell.event_delivery a
+                WHERE a.sink = p_sink AND a.key_hash = b.key_hash AND a.aside
+            );
     END IF;
     RETURN v_numbers;
 END

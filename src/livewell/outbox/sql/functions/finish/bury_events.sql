@@ -22,11 +22,11 @@ BEGIN
     ), letter AS (
         INSERT INTO livewell.dead_event (
             number, sink, day, shard, key_hash, tenant_hash, attempt, lost, died_at, topic, parks,
-            reason, detail
+            replay, reason, detail
         )
         SELECT d.number, d.sink, d.day, d.shard, d.key_hash, d.tenant_hash, d.attempt, d.lost,
-            v_now, e.topic, t.on_dead = 'park' AND e.key IS NOT NULL AND s.ordered, g.reason,
-            livewell.redact(left(g.detail, 500))
+            v_now, e.topic, t.on_dead = 'park' AND e.key IS NOT NULL AND s.ordered, d.replay,
+            g.reason, livewell.redact(left(g.detail, 500))
         FROM gone d
         JOIN given g ON g.number = d.number
         JOIN livewell.event e ON e.number = d.number AND e.day = d.day
@@ -34,7 +34,8 @@ BEGIN
         JOIN livewell.event_sink s ON s.id = d.sink
         ON CONFLICT (number, sink) DO UPDATE
         SET died_at = excluded.died_at, attempt = excluded.attempt, lost = excluded.lost,
-            reason = excluded.reason, detail = excluded.detail, parks = excluded.parks
+            reason = excluded.reason, detail = excluded.detail, parks = excluded.parks,
+            replay = excluded.replay
         RETURNING number, key_hash, shard, parks, detail
     )
     INSERT INTO livewell.event_block AS b (
