@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("livewell.outbox")
 
 _CLOSE_SECONDS = 2.0
+_LOOK_SECONDS = 0.05
 _SUBJECT = re.compile(r"[^\s.*>\x00-\x20]+(\.[^\s.*>\x00-\x20]+)*")
 _DENIED = re.compile(r"(?i)permissions violation for publish to \"?([^\"\s]+)\"?")
 _TOO_LARGE = 10054  # the stream's own bound (max_msg_size)
@@ -115,9 +116,19 @@ class NatsSink:
     async def send(self, events: Sequence[Event], settle: Settle) -> None:
         """Publish lanes beside each other; of a lane one waits for its acknowledgement at a time."""
         await self.open()
-        await send_by_lane(events, settle, self._send_one, at_once=self._options.at_once)
+        watch = asyncio.create_task(self._watch())
+        try:
+            await send_by_lane(events, settle, self._send_one, at_once=self._options.at_once)
+        finally:
+            watch.cancel()
         if self._away is not None:
             raise self._away
+
+    async def _watch(self) -> None:
+        """Notice a cut of which the client tells nobody: where its last write fails, it calls no callback."""
+        while self._client is not None and not self._client.is_closed:
+            await asyncio.sleep(_LOOK_SECONDS)
+        await self._cut()
 
     async def _send_one(self, event: Event) -> Outcome:
         subject = self._options.subject or self._options.prefix + event.topic

@@ -276,6 +276,26 @@ async def settles_nothing_after_a_call_was_cancelled_in_a_silence(lab: SinkLab) 
         await sink.close()
 
 
+async def ends_a_call_when_it_is_closed_under_it(lab: SinkLab) -> None:
+    """A relay that stops: the call ends soon, with SinkAway or without, and makes nothing up."""
+    sink, events = lab.sink(), made(12, lanes_=3)
+    try:
+        await send(sink, made(1))
+        lab.freeze()
+        under_way = asyncio.create_task(send(sink, events))
+        await lab.until_frozen()
+        await _close(sink)
+        told = await under_way
+        demand(not told.ids(Verdict.DELIVERED, Verdict.REFUSED), f"nothing passed, and events got a verdict: {told}")
+        lab.heal()
+        unknown = len(told.ids(Verdict.UNKNOWN)) + await send_until_delivered(sink, events)
+        repeats = lab.mock_repeats_max + (0 if sink.dedupes else unknown)
+        judge(events, [event.id for event in events], await lab.received(), repeats_max=repeats)
+    finally:
+        lab.heal()
+        await sink.close()
+
+
 async def closes_when_the_receiver_is_gone(lab: SinkLab) -> None:
     """Frozen, and down: close() comes back soon and says nothing."""
     for trouble in (lab.freeze, lab.stop):
@@ -319,6 +339,7 @@ _NETWORK: tuple[Check, ...] = (
     blames_no_event_while_the_receiver_is_down,
     ends_by_itself_when_nothing_passes_any_more,
     settles_nothing_after_a_call_was_cancelled_in_a_silence,
+    ends_a_call_when_it_is_closed_under_it,
     closes_when_the_receiver_is_gone,
 )
 _LOGIN: tuple[Check, ...] = (is_away_when_its_login_is_refused,)
