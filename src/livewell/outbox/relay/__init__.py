@@ -6,6 +6,7 @@ lease.py       a relay's lease: registered, renewed, given back
 sending.py     one batch at the sink, and what its errors mean
 in_flight.py   what is on its way, and what became of it
 batch_size.py  how many events at once
+pace.py        how many of them a sink with a rate may be sent now
 """
 
 from livewell.outbox.relay.relays import Relays
