@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -30,12 +31,12 @@ from pydantic import SecretStr
 
 import livewell
 from livewell.app import Livewell
+from livewell.db import scratch
 from livewell.settings import Settings
 from livewell.testing.history import AppendLog
 from livewell.testing.processes import ChildProcess, free_port
 from tests.faults.outbox_relay import TOPIC, declare
 from tests.faults.scenario import Findings, Scale
-from tests.support.servers import new_database
 
 ROOT = Path(__file__).parents[2]
 EMIT = "SELECT livewell.emit_event(%s, %s::json, %s, %s)"
@@ -115,6 +116,23 @@ class OutboxFleet:
         await asyncio.to_thread(self.receiver.wait, 20)
         await self.receive()
 
+    def go_away(self) -> None:
+        """Let the receiver hang up on whoever asks, from its next start on."""
+        Path(f"{self.log.path}.down").touch()
+
+    def come_back(self) -> None:
+        """Let it take events again."""
+        Path(f"{self.log.path}.down").unlink()
+
+    async def arrives(self, key: str, n: int = 1, *, seconds: float = 20) -> bool:
+        """Wait until so many events of a key were received; false if they were not in time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if sum(one.key == key for one in self.received()) >= n:
+                return True
+            await asyncio.sleep(0.02)
+        return False
+
     def catch(self, *pids: int) -> None:
         """Remember what is in flight now, of these processes or of all: it may arrive once more."""
         names = [f"relay {pid}" for pid in pids]
@@ -169,11 +187,11 @@ class OutboxFleet:
             await connection.commit()
             self.acknowledged.update(ids)
 
-    def emit(self, key: str, n: int = 1, *, tenant: str = "") -> None:
-        """Emit at once, in one transaction."""
-        for seq in range(1, n + 1):
-            rows = self.rows(EMIT, (TOPIC, f'{{"seq": {seq}}}', key, tenant))
-            self.acknowledged.add(rows[0][0])
+    def emit(self, key: str, n: int = 1, *, tenant: str = "") -> list[str]:
+        """Emit at once, in a transaction each; answers the ids."""
+        ids = [self.rows(EMIT, (TOPIC, f'{{"seq": {seq}}}', key, tenant))[0][0] for seq in range(1, n + 1)]
+        self.acknowledged.update(ids)
+        return ids
 
     # ── looking ──
 
@@ -263,10 +281,20 @@ class OutboxFleet:
         return found
 
 
+@contextmanager
+def _database(server: str) -> Iterator[str]:
+    """An empty one, on a server that may crash meanwhile."""
+    name = f"lw_outbox_{secrets.token_hex(6)}"
+    try:
+        yield scratch.create(server, name)
+    finally:
+        scratch.drop(server, name)
+
+
 @asynccontextmanager
 async def open_outbox(scale: Scale, **settings: object) -> AsyncIterator[OutboxFleet]:
     """A migrated database with a topic and a sink, and the receiver; all gone afterwards."""
-    with new_database(scale.server) as dsn:
+    with _database(scale.server) as dsn:
         fleet = OutboxFleet(
             dsn, AppendLog(scale.folder / "received"), free_port(), scale.random(), {**QUICK, **settings}
         )

@@ -17,10 +17,12 @@ from livewell.testing.history import AppendLog
 
 async def serve(port: int, log: AppendLog) -> None:
     """Until killed."""
-    down = Path(f"{log.path}.down")
+
+    def is_down() -> bool:
+        return Path(f"{log.path}.down").exists()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while not down.exists() and (line := await reader.readline()):
+        while not is_down() and (line := await reader.readline()):
             words = line.decode().strip()
             log.append(words)
             if "/hang" not in words:

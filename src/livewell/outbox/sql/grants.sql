@@ -34,6 +34,7 @@ function claim_events               -        -        -        X        -
 function declare_sink               -        -        -        X        -
 function declare_topic              -        -        -        X        -
 function drop_event_day             -        -        -        X        -
+function emit_dated_event           -        -        -        X        -
 function emit_event                 -        -        -        X        -
 function emit_events                -        -        -        X        -
 function ensure_event_days          -        -        -        X        -
