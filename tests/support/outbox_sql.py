@@ -122,7 +122,7 @@ class OutboxSession(QueueSession):
         row = self.rows("SELECT * FROM livewell.renew_relay(%s, %s, %s, %s)", relay, lease, batch, away)[0]
         return row[0], row[1], row[2], row[3]
 
-    def steady(self, relay: int) -> None:
+    def make_steady(self, relay: int) -> None:
         """Let it have renewed without a gap for a whole lease, so that it may bury others."""
         self.rows("UPDATE livewell.relay SET steady_since = steady_since - lease WHERE id = %s", relay)
 

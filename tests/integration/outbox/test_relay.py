@@ -16,6 +16,7 @@ from livewell.outbox.relay import Relays, batch_size
 from livewell.outbox.sink import DELIVERED, Settle, Sink, SinkAway, send_by_lane
 from livewell.outbox.sink import Outcome as SinkOutcome
 from livewell.settings import Settings
+from livewell.testing.processes import eventually_async
 
 TOPIC = "orders.created"
 
@@ -70,14 +71,6 @@ async def relaying(settings: Settings, sink: Sink) -> AsyncIterator[tuple[Livewe
             await asyncio.wait_for(running, 30)
 
 
-async def until(condition: object, seconds: float = 30) -> None:
-    """Wait until it is true."""
-    assert callable(condition)
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
 async def test_everything_arrives_once_and_in_order(livewell_settings: Settings) -> None:
     sink = Taker()
     async with relaying(livewell_settings, sink) as (app, _):
@@ -85,7 +78,7 @@ async def test_everything_arrives_once_and_in_order(livewell_settings: Settings)
             await app.emit.many(
                 [NewEvent(topic=TOPIC, key=f"k{i % 9}", tenant=f"t{i % 2}", payload=n) for i in range(100)]
             )
-        await until(lambda: len(sink.taken) == 500)
+        await eventually_async(lambda: len(sink.taken) == 500)
     numbers = [event.number for event in sink.taken]
     lanes = {event.lane for event in sink.taken}
 
@@ -106,9 +99,9 @@ async def test_a_sink_that_opens_and_takes_nothing_is_asked_with_growing_pauses(
             relays.hear("events")
             return len(sink.calls) >= 5
 
-        await until(nudged)
+        await eventually_async(nudged)
         sink.down = False
-        await until(lambda: sink.taken)
+        await eventually_async(lambda: sink.taken)
 
     assert sink.calls[4] - sink.calls[3] >= 0.5  # 2 · 50 ms · 2⁴, less the jitter
     assert [event.attempt for event in sink.taken] == [0]
@@ -122,9 +115,9 @@ async def test_what_hangs_leaves_room_also_where_a_batch_is_one_event(
     sink = Taker()
     async with relaying(livewell_settings, sink) as (app, _):
         await app.emit.many([NewEvent(topic=TOPIC, key=f"hang{n}", payload=n) for n in range(3)])
-        await until(lambda: sink.hung == 3)
+        await eventually_async(lambda: sink.hung == 3)
         await app.emit.many([NewEvent(topic=TOPIC, key=f"good{n}", payload=n) for n in range(10)])
-        await until(lambda: len(sink.taken) == 10)
+        await eventually_async(lambda: len(sink.taken) == 10)
 
     assert sink.hung == 3
 
@@ -134,11 +127,11 @@ async def test_a_stop_waits_for_no_event_that_hangs(livewell_settings: Settings)
     sink = Taker()
     async with relaying(livewell_settings, sink) as (app, _):
         await app.emit(TOPIC, payload=1, key="hang")
-        await until(lambda: sink.hung == 1)
+        await eventually_async(lambda: sink.hung == 1)
         began = time.monotonic()
     after = Taker()
     async with relaying(livewell_settings, after) as (app, _):
         await app.emit(TOPIC, payload=1, key="good")
-        await until(lambda: after.keys() == ["good"] and after.hung == 1)
+        await eventually_async(lambda: after.keys() == ["good"] and after.hung == 1)
 
     assert time.monotonic() - began < 30  # the deadline of the event

@@ -11,7 +11,7 @@ from tests.support.outbox_sql import PARKING, OutboxSession
 def judge(outbox: OutboxSession) -> int:
     """A relay that may bury others."""
     relay = outbox.relay()
-    outbox.steady(relay)
+    outbox.make_steady(relay)
     return relay
 
 
@@ -44,7 +44,7 @@ def test_only_a_judge_that_was_steady_for_a_lease_buries(outbox: OutboxSession) 
     """After an outage everybody was late, and nobody is dead for it."""
     late = outbox.relay(lease=45)
     other = outbox.relay(lease=45)
-    outbox.steady(other)
+    outbox.make_steady(other)
     outbox.advance(100)
     outbox.beat(other)
 
@@ -59,7 +59,7 @@ def test_only_a_judge_that_was_steady_for_a_lease_buries(outbox: OutboxSession) 
 def test_a_judge_is_as_patient_as_the_lease_of_whom_it_buries(outbox: OutboxSession) -> None:
     slow = outbox.relay(lease=300)
     quick = outbox.relay(lease=10)
-    outbox.steady(quick)
+    outbox.make_steady(quick)
     outbox.expire_relay(slow)
     outbox.beat(quick, lease=10)
 

@@ -1,6 +1,6 @@
 -- After a failover: raise the numbers of events above all that the old primary may have drawn.
 --
--- Called by: emit_event, emit_events, when the timeline is not the one they know.
+-- Called by: emit_event, emit_events, emit_dated_event, when the timeline is not the one they know.
 -- Without this, an event could get the number of one that was delivered before the failover and
 -- lost with it; receivers would drop it as a duplicate. See docs/adr/0007.
 -- Why SECURITY DEFINER: setval needs a right that would let a worker turn the numbers back.

@@ -1,6 +1,6 @@
 -- Say what is wrong with an event, or nothing if it only has escapes that are fine.
 --
--- Called by: emit_event, emit_events, for an event that may be wrong.
+-- Called by: emit_event, emit_events, for an event that may be wrong; emit_dated_event, for all.
 CREATE OR REPLACE FUNCTION livewell.refuse_event(
     p_topic text, p_payload json, p_key text, p_tenant text, p_trace text
 )
