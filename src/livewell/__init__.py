@@ -8,6 +8,7 @@ from livewell.app import Livewell
 from livewell.errors import LivewellError
 from livewell.limits.limiter import Breaker, Limiter
 from livewell.model import Answer, Backoff, Blame, Cancel, Cancelled, Enqueued, JobState, Lane, Policy, Release, Retry
+from livewell.outbox.emit import NewEvent
 from livewell.queue.batch import Batch
 from livewell.queue.job import Job
 from livewell.queue.task import Task
@@ -29,6 +30,7 @@ __all__ = [
     "Limiter",
     "Livewell",
     "LivewellError",
+    "NewEvent",
     "Policy",
     "Reading",
     "Release",

@@ -99,6 +99,27 @@ def test_a_sink_of_your_own_passes_the_checks(livewell_dsn: str) -> None:
     assert run("custom_sink", livewell_dsn).stdout.count("passed: ") == len(checks())
 
 
+def test_of_two_libraries_only_what_committed_has_events(livewell_dsn: str) -> None:
+    """Two parcels are too heavy, one each way."""
+    said = run("emit_in_sqlalchemy", livewell_dsn).stdout
+    assert said.count("is too heavy") == 2
+    assert "parcels [1, 3], events ['1', '3']" in said
+
+
+def test_of_two_imports_the_good_one_arrives_in_order(livewell_dsn: str) -> None:
+    """All of it, and nothing of the first."""
+    said = run("emit_many", livewell_dsn).stdout
+    assert "5,000 events arrived, 150 keys, each in order: True" in said
+
+
+def test_every_order_is_paid_once_though_both_sides_are_killed(livewell_dsn: str) -> None:
+    """Relays and consumers die by kill -9, and events come again."""
+    said = run("inbox_consumer", livewell_dsn).stdout
+    assert "2 relays and 2 consumers were killed" in said
+    assert " 0 repeats" not in said
+    assert "40 orders, 40 payments, for 40 events" in said
+
+
 def test_the_example_of_testing_passes(livewell_server: str) -> None:
     """A user's test with the shipped fixtures passes in a pytest run of its own."""
     done = subprocess.run(

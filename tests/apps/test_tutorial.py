@@ -5,6 +5,7 @@ Its commands run as they stand, in one shell, in an empty folder.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -67,3 +68,34 @@ def test_a_new_type_comes_alive_by_the_book(livewell_dsn: str, tmp_path: Path) -
         assert words in said, said
     assert said.count("worker started") == 1
     assert [line for line in said.splitlines() if '"AAPL"' in line and '"verdict": "fresh"' in line], said
+
+
+def test_a_first_event_by_the_book(livewell_dsn: str, tmp_path: Path) -> None:
+    """Its program and its commands as they stand, with a short lease; a killed worker included."""
+    page = (ROOT / "docs/tutorial/first_event.md").read_text(encoding="utf-8")
+    [program] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "shop.py").write_text(program, encoding="utf-8")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIVEWELL_")}
+    short = {"LIVEWELL_LEASE_SECONDS": "2", "LIVEWELL_HEARTBEAT_SECONDS": "0.3"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    shell = subprocess.Popen(
+        ["bash", "-c", "set -e -o pipefail\n" + "\n".join(blocks)],
+        cwd=tmp_path,
+        env={**kept, **short, "DATABASE_URL": livewell_dsn, "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = shell.communicate(timeout=SECONDS_MAX)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)  # what it left running
+
+    assert shell.returncode == 0, said
+    assert said.count("order 2: card declined") == 3
+    events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert {event["subject"] for event in events} == {"1", "3"}
+    assert len({event["id"] for event in events}) == 6

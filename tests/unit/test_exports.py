@@ -8,7 +8,7 @@ import livewell
 
 EXPORTS = """
     Answer Backoff Batch Blame Breaker Cancel Cancelled Enqueued Job JobState Lane Limiter Livewell LivewellError
-    Policy Reading Release Retry Settings Task
+    NewEvent Policy Reading Release Retry Settings Task
 """
 
 

@@ -19,9 +19,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session
 
-from livewell import Livewell, Settings
+from livewell import Livewell, NewEvent, Settings
 from livewell.errors import InvalidOption, InvalidPayload
-from livewell.outbox.emit import NewEvent
 from livewell.testing import opened
 from tests.integration.outbox.their_transaction import ASYNC, BLOCKING, RollBack, django_connected, url
 from tests.support.queue_sql import QueueSession
