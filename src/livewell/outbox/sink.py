@@ -72,7 +72,8 @@ class Sink(Protocol):
         Events come in order. One of a lane goes only when the one before it is delivered; after
         another verdict the rest of the lane is left unsettled. What was sent and not answered when
         the connection breaks is settled UNKNOWN, then SinkAway is raised. The relay cancels a call
-        that is past its deadline, and takes what is not settled then for unknown.
+        that is past its deadline, and takes what is not settled then for unknown. Calls overlap:
+        another batch, of other lanes, may be sent while one is under way.
         """
 
 

@@ -88,7 +88,7 @@ async def test_a_connection_that_died_while_it_idled_costs_nothing(
     redis_lab: RedisLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is asked first, so no event becomes unknown."""
-    monkeypatch.setattr("livewell.outbox.sinks.redis._IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("livewell.outbox.sinks.redis._IDLE_SECONDS", 1e-9)
     sink, events = redis_lab.sink(), made(3)
     await send(sink, made(1))
     redis_lab.cut()

@@ -14,6 +14,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from io import FileIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,7 +47,7 @@ class FileSink:
     def __init__(self, parts: SinkParts) -> None:
         self._path = Path(parts.options.path)
         self.event_bytes_max: int | None = parts.options.event_bytes_max
-        self._file: int | None = None
+        self._file: FileIO | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="livewell-file-sink")
 
     async def open(self) -> None:
@@ -60,9 +61,9 @@ class FileSink:
 
     async def close(self) -> None:
         """Close the file; what was written is on the disk already."""
-        number, self._file = self._file, None
-        if number is not None:
-            await self._run(os.close, number)
+        file, self._file = self._file, None
+        if file is not None:
+            await self._run(file.close)
         self._thread.shutdown(wait=False)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="livewell-file-sink")
 
@@ -80,7 +81,9 @@ class FileSink:
                 taken.append(event)
         taken.sort(key=lambda event: event.number)
         try:
-            await self._run(_append, self._number(), b"".join(document(event) + b"\n" for event in taken))
+            await self._run(_append, self._open_file(), b"".join(document(event) + b"\n" for event in taken))
+        except ValueError as error:  # closed by a call that failed before this one was written
+            raise SinkAway(f"the file {self._path} was closed") from error
         except OSError as error:
             for event in taken:
                 settle(event, Outcome(Verdict.UNKNOWN, f"written in part, or not on the disk: {error.strerror}"))
@@ -91,7 +94,7 @@ class FileSink:
         for event, refusal in refused:
             settle(event, refusal)
 
-    def _number(self) -> int:
+    def _open_file(self) -> FileIO:
         if self._file is None:
             raise SinkAway(f"the file {self._path} was closed")
         return self._file
@@ -100,19 +103,20 @@ class FileSink:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
 
-def _open(path: Path) -> int:
-    number = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    size = os.fstat(number).st_size
-    if size and os.pread(number, 1, size - 1) != b"\n":
-        os.write(number, b"\n")
-    return number
+def _open(path: Path) -> FileIO:
+    file = FileIO(path, "a+", opener=lambda name, flags: os.open(name, flags, 0o600))
+    size = os.fstat(file.fileno()).st_size
+    if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
+        file.write(b"\n")
+    return file
 
 
-def _append(number: int, data: bytes) -> None:
+def _append(file: FileIO, data: bytes) -> None:
+    """Raises ValueError if it is closed: a number would by then be another file."""
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(number, rest) :]
-    os.fsync(number)
+        rest = rest[file.write(rest) :]
+    os.fsync(file.fileno())
 
 
 KIND = SinkKind(options=FileOptions, make=FileSink, has_address=False)

@@ -21,6 +21,8 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from livewell.errors import ConfigurationError
@@ -64,6 +66,21 @@ class KafkaOptions(Windowed):
     event_bytes_max: Bytes = 1_000_000
 
 
+@dataclass(slots=True)
+class _Session:
+    """One producer: calls that overlap share it, and lose it together."""
+
+    producer: AIOKafkaProducer
+    away: SinkAway | None = None
+    given_up: bool = False
+
+    def gone(self, words: str) -> SinkAway:
+        """Remember that it is over: nothing more is handed to it."""
+        if self.away is None:
+            self.away = SinkAway(words)
+        return self.away
+
+
 class KafkaSink:
     """One producer for one cluster; its address is host:port, with commas between several."""
 
@@ -80,74 +97,81 @@ class KafkaSink:
             raise ConfigurationError(
                 f"sink of kind kafka: option login: the variable {self._login.variable} must hold user:password"
             )
-        self._producer: AIOKafkaProducer | None = None
-        self._away: SinkAway | None = None
+        self._session: _Session | None = None
+        self._opening = asyncio.Lock()
 
     async def open(self) -> None:
         """Find the cluster, and get a number for this producer."""
-        if self._producer is not None:
-            return
+        await self._open()
+
+    async def _open(self) -> _Session:
+        async with self._opening:  # calls overlap, and one producer serves them
+            if self._session is None:
+                self._session = await self._start()
+            return self._session
+
+    async def _start(self) -> _Session:
+        session: _Session | None = None
         try:
-            self._producer = self._kafka.AIOKafkaProducer(**self._settings())
+            session = _Session(self._kafka.AIOKafkaProducer(**self._settings()))
             async with asyncio.timeout(self._options.connect_seconds):
-                await self._producer.start()
+                await session.producer.start()
         except asyncio.CancelledError:
-            await self._give_up()
+            await self._give_up(session)
             raise
         except (self._errors.KafkaError, OSError, ValueError, AssertionError) as error:
-            await self._give_up()
+            await self._give_up(session)
             raise SinkAway(f"no connection to Kafka: {self._said(error)}") from None
-        self._away = None
+        return session
 
     async def close(self) -> None:
         """End the producer; what it still holds is not sent."""
-        await self._give_up()
+        await self._give_up(self._session)
 
     async def send(self, events: Sequence[Event], settle: Settle) -> None:
         """Hand lanes over beside each other; of a lane one waits for its acknowledgement at a time."""
-        await self.open()
+        session = await self._open()
         try:
-            await send_by_lane(events, settle, self._send_one, at_once=self._options.at_once)
+            await send_by_lane(events, settle, partial(self._send_one, session), at_once=self._options.at_once)
         except (asyncio.CancelledError, SinkAway):
-            await self._give_up()
+            await self._give_up(session)
             raise
-        if self._away is not None:
-            away = self._away
-            await self._give_up()
-            raise away
+        if session.away is not None:
+            await self._give_up(session)
+            raise session.away
 
-    async def _send_one(self, event: Event) -> Outcome:
+    async def _send_one(self, session: _Session, event: Event) -> Outcome:
         body = event.payload.encode()
         refusal = oversize(body, self.event_bytes_max, "kafka")
         if refusal is not None:
             return refusal
-        if self._away is not None or self._producer is None:
-            raise self._away or SinkAway("the Kafka sink was closed")
+        if session.away is not None:
+            raise session.away
         topic = self._options.topic or self._options.prefix + event.topic
         key = None if event.key is None else event.key.encode()
         deadline = asyncio.get_running_loop().time() + self._options.answer_seconds
         try:
             async with asyncio.timeout_at(deadline):
-                future = await self._producer.send(topic, body, key=key, headers=kafka_headers(event))
+                future = await session.producer.send(topic, body, key=key, headers=kafka_headers(event))
         except TimeoutError:
-            raise self._gone(f"Kafka did not take events within {self._options.answer_seconds:g} s") from None
+            raise session.gone(f"Kafka did not take events within {self._options.answer_seconds:g} s") from None
         except (self._errors.KafkaError, ValueError, AssertionError) as error:
-            return self._judged(error, topic, is_sent=False)
+            return self._judged(session, error, topic, is_sent=False)
         left = deadline - asyncio.get_running_loop().time()
         await asyncio.wait([future], timeout=max(0.0, left))
         if not future.done():
             future.cancel()
-            self._gone(f"Kafka did not acknowledge within {self._options.answer_seconds:g} s")
+            session.gone(f"Kafka did not acknowledge within {self._options.answer_seconds:g} s")
             return Outcome(Verdict.UNKNOWN, "handed over, and not acknowledged in time")
         failure = future.exception()
-        return DELIVERED if failure is None else self._judged(failure, topic, is_sent=True)
+        return DELIVERED if failure is None else self._judged(session, failure, topic, is_sent=True)
 
-    def _judged(self, error: BaseException, topic: str, *, is_sent: bool) -> Outcome:
+    def _judged(self, session: _Session, error: BaseException, topic: str, *, is_sent: bool) -> Outcome:
         if isinstance(error, self._named(_REFUSED)):
             return Outcome(Verdict.REFUSED, f"the broker does not take it: {self._said(error)}")
         if isinstance(error, self._named(_FAILED)):
             return Outcome(Verdict.FAILED, f"topic {topic[:100]}: {self._said(error)}")
-        gone = self._gone(f"the Kafka producer is over: {self._said(error)}")
+        gone = session.gone(f"the Kafka producer is over: {self._said(error)}")
         if not is_sent:
             raise gone
         return Outcome(Verdict.UNKNOWN, f"handed over, and not acknowledged: {self._said(error)}")
@@ -155,16 +179,19 @@ class KafkaSink:
     def _named(self, names: Sequence[str]) -> tuple[type[BaseException], ...]:
         return tuple(getattr(self._errors, name) for name in names if hasattr(self._errors, name))
 
-    async def _give_up(self) -> None:
+    async def _give_up(self, session: _Session | None) -> None:
         """End a producer at once: nothing that it holds may be sent later.
 
         The library can only flush or wait, so this takes its parts down in order: the connections,
         the task that sends, the records that wait; then its own stop() finds nothing to do.
         """
-        producer, self._producer = self._producer, None
-        if producer is None:
+        if session is None or session.given_up:
             return
-        parts: Any = producer
+        session.given_up = True
+        session.gone("the Kafka producer was given up")
+        if self._session is session:
+            self._session = None
+        parts: Any = session.producer
         sender, accumulator = parts._sender, parts._message_accumulator  # noqa: SLF001 - giving up has no public way
         with suppress(self._errors.KafkaError, OSError):
             async with asyncio.timeout(_CLOSE_SECONDS):
@@ -195,11 +222,6 @@ class KafkaSink:
             settings |= {"sasl_mechanism": options.mechanism}
             settings |= {"sasl_plain_username": user, "sasl_plain_password": password}
         return settings
-
-    def _gone(self, words: str) -> SinkAway:
-        if self._away is None:
-            self._away = SinkAway(words)
-        return self._away
 
     def _said(self, error: BaseException) -> str:
         text = self._address.hide(str(error) or type(error).__name__)

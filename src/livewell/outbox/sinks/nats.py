@@ -18,6 +18,8 @@ import itertools
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -56,6 +58,36 @@ class NatsOptions(Windowed):
     event_bytes_max: Bytes = 1_000_000
 
 
+@dataclass(slots=True)
+class _Session:
+    """One connection, and what waits on it: calls that overlap share it, and lose it together."""
+
+    client: Client
+    inbox: str = ""
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
+    waiting: dict[str, tuple[asyncio.Future[Outcome], str]] = field(default_factory=dict)  # by reply subject
+    away: SinkAway | None = None
+
+    def gone(self, words: str) -> SinkAway:
+        """Remember that it is over: what was not begun is not begun on it."""
+        if self.away is None:
+            self.away = SinkAway(words)
+        return self.away
+
+    async def cut(self) -> None:
+        """Nobody will answer what waits."""
+        for future, _ in list(self.waiting.values()):
+            if not future.done():
+                self.gone("the connection to NATS was cut")
+                future.set_result(Outcome(Verdict.UNKNOWN, "published, and the connection was cut"))
+
+    async def watch(self) -> None:
+        """Notice a cut of which the client tells nobody: where its last write fails, it calls no callback."""
+        while not self.client.is_closed:  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(_LOOK_SECONDS)
+        await self.cut()
+
+
 class NatsSink:
     """One connection to one cluster."""
 
@@ -69,19 +101,24 @@ class NatsSink:
         self.event_bytes_max: int | None = self._options.event_bytes_max
         named = self._options.credentials
         self._credentials = None if named is None else parts.secret("credentials", named)
-        self._client: Client | None = None
-        self._inbox = ""
-        self._numbers = itertools.count()
-        self._waiting: dict[str, tuple[asyncio.Future[Outcome], str]] = {}  # by reply subject
-        self._away: SinkAway | None = None
+        self._session: _Session | None = None
+        self._opening = asyncio.Lock()
 
     async def open(self) -> None:
         """Connect to the first server that answers."""
-        if self._client is not None and self._client.is_connected and self._away is None:
-            return
-        await self.close()
+        await self._open()
+
+    async def _open(self) -> _Session:
+        async with self._opening:  # calls overlap, and one connection serves them
+            session = self._session
+            if session is None or session.away is not None or not session.client.is_connected:
+                await self.close()
+                session = self._session = await self._connect()
+            return session
+
+    async def _connect(self) -> _Session:
         client: Client = self._nats.NATS()
-        self._client = client
+        session = _Session(client)
         options: dict[str, Any] = {}
         if self._credentials is not None:
             options["user_credentials"] = self._nats.aio.client.RawCredentials(self._credentials.reveal())
@@ -93,84 +130,85 @@ class NatsSink:
                     allow_reconnect=False,
                     max_reconnect_attempts=1,
                     reconnect_time_wait=0,
-                    error_cb=self._heard,
-                    disconnected_cb=self._cut,
+                    error_cb=partial(self._heard, session),
+                    disconnected_cb=session.cut,
                     **options,
                 )
-                self._inbox = client.new_inbox()
-                await client.subscribe(f"{self._inbox}.*", cb=self._answered)
+                session.inbox = client.new_inbox()
+                await client.subscribe(f"{session.inbox}.*", cb=partial(self._answered, session))
         except (self._errors.Error, OSError, ValueError) as error:
-            await self.close()
+            await self._end(session)
             raise SinkAway(f"no connection to NATS: {self._said(error)}") from None
-        self._away = None
+        except asyncio.CancelledError:
+            await self._end(session)
+            raise
+        return session
 
     async def close(self) -> None:
         """Give the connection back, also if the server no longer answers."""
-        client, self._client = self._client, None
-        if client is not None:
-            with suppress(self._errors.Error, OSError, asyncio.InvalidStateError):
-                async with asyncio.timeout(_CLOSE_SECONDS):
-                    await client.close()
-        await self._cut()
+        session, self._session = self._session, None
+        if session is not None:
+            await self._end(session)
+
+    async def _end(self, session: _Session) -> None:
+        with suppress(self._errors.Error, OSError, asyncio.InvalidStateError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await session.client.close()
+        session.gone("the connection to NATS was closed")
+        await session.cut()
 
     async def send(self, events: Sequence[Event], settle: Settle) -> None:
         """Publish lanes beside each other; of a lane one waits for its acknowledgement at a time."""
-        await self.open()
-        watch = asyncio.create_task(self._watch())
+        session = await self._open()
+        watch = asyncio.create_task(session.watch())
         try:
-            await send_by_lane(events, settle, self._send_one, at_once=self._options.at_once)
+            await send_by_lane(events, settle, partial(self._send_one, session), at_once=self._options.at_once)
         finally:
             watch.cancel()
-        if self._away is not None:
-            raise self._away
+        if session.away is not None:
+            raise session.away
 
-    async def _watch(self) -> None:
-        """Notice a cut of which the client tells nobody: where its last write fails, it calls no callback."""
-        while self._client is not None and not self._client.is_closed:
-            await asyncio.sleep(_LOOK_SECONDS)
-        await self._cut()
-
-    async def _send_one(self, event: Event) -> Outcome:
+    async def _send_one(self, session: _Session, event: Event) -> Outcome:
         subject = self._options.subject or self._options.prefix + event.topic
         body, headers = event.payload.encode(), {"Nats-Msg-Id": percent_encoded(event.id), **nats_headers(event)}
-        refusal = self._refusal(subject, body, headers)
+        refusal = self._refusal(session, subject, body, headers)
         if refusal is not None:
             return refusal
-        if self._away is not None or self._client is None:
-            raise self._away or SinkAway("the NATS sink was closed")
-        reply = f"{self._inbox}.{next(self._numbers)}"
+        if session.away is not None:
+            raise session.away
+        reply = f"{session.inbox}.{next(session.numbers)}"
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._waiting[reply] = future, subject
+        session.waiting[reply] = future, subject
         try:
             async with asyncio.timeout(self._options.answer_seconds):
-                await self._client.publish(subject, body, reply=reply, headers=headers)
+                await session.client.publish(subject, body, reply=reply, headers=headers)
                 return await future
         except TimeoutError:
-            self._gone(f"NATS did not acknowledge within {self._options.answer_seconds:g} s")
+            session.gone(f"NATS did not acknowledge within {self._options.answer_seconds:g} s")
             return Outcome(Verdict.UNKNOWN, "published, and not acknowledged in time")
         except (self._errors.Error, OSError) as error:  # before it was published
-            raise self._gone(f"no connection to NATS: {self._said(error)}") from None
+            raise session.gone(f"no connection to NATS: {self._said(error)}") from None
         finally:
-            del self._waiting[reply]
+            del session.waiting[reply]
 
-    def _refusal(self, subject: str, body: bytes, headers: dict[str, str]) -> Outcome | None:
+    def _refusal(self, session: _Session, subject: str, body: bytes, headers: dict[str, str]) -> Outcome | None:
         """What the server would not take, and would close the connection over."""
         if not _SUBJECT.fullmatch(subject):
             return Outcome(Verdict.REFUSED, f"{subject[:100]!r} is no subject of NATS: words with dots between")
         refusal = oversize(body, self.event_bytes_max, "nats")
-        if refusal is not None or self._client is None:
+        if refusal is not None:
             return refusal
         size = len(body) + sum(len(name) + len(value) + 4 for name, value in headers.items()) + 12
-        if size > self._client.max_payload:
+        if size > session.client.max_payload:
             return Outcome(
                 Verdict.REFUSED,
-                f"{size} bytes with headers ({len(body)} of payload): the server takes {self._client.max_payload}",
+                f"{size} bytes with headers ({len(body)} of payload): the server takes {session.client.max_payload}",
             )
         return None
 
-    async def _answered(self, message: Msg) -> None:
+    async def _answered(self, session: _Session, message: Msg) -> None:
         """An acknowledgement, an error of the stream, or the server: nobody listens there."""
-        future, subject = self._waiting.get(message.subject, (None, ""))
+        future, subject = session.waiting.get(message.subject, (None, ""))
         if future is None or future.done():
             return
         if (message.headers or {}).get("Status") == "503":
@@ -188,31 +226,18 @@ class NatsSink:
         verdict = Verdict.REFUSED if error.get("err_code") == _TOO_LARGE else Verdict.FAILED
         return Outcome(verdict, f"the stream did not take it: {self._address.hide(str(error.get('description')))}")
 
-    def _gone(self, words: str) -> SinkAway:
-        """Remember that this connection is over: what was not begun is not begun on it."""
-        if self._away is None:
-            self._away = SinkAway(words)
-        return self._away
-
     def _said(self, error: BaseException) -> str:
         return self._address.hide(str(error) or type(error).__name__)
 
-    async def _heard(self, error: Exception) -> None:
+    async def _heard(self, session: _Session, error: Exception) -> None:
         """The client complains. A missing right has no other answer."""
         denied = _DENIED.search(str(error))
         if denied is None:
             log.debug("NATS complains", error=self._said(error))
             return
-        for future, subject in list(self._waiting.values()):
+        for future, subject in list(session.waiting.values()):
             if subject == denied[1] and not future.done():
                 future.set_result(Outcome(Verdict.FAILED, f"no right to publish to {subject[:100]}"))
-
-    async def _cut(self) -> None:
-        """The connection is over: nobody will answer what waits."""
-        for future, _ in list(self._waiting.values()):
-            if not future.done():
-                self._gone("the connection to NATS was cut")
-                future.set_result(Outcome(Verdict.UNKNOWN, "published, and the connection was cut"))
 
 
 KIND = SinkKind(options=NatsOptions, make=NatsSink)

@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -45,6 +47,27 @@ class RabbitOptions(Windowed):
     event_bytes_max: Bytes = 1_000_000
 
 
+@dataclass(slots=True)
+class _Session:
+    """One connection with its channel: calls that overlap share it, and lose it together."""
+
+    connection: AbstractConnection
+    channel: AbstractChannel
+    exchange: AbstractExchange
+    away: SinkAway | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """True if nothing more may be begun on it."""
+        return self.away is not None or self.channel.is_closed
+
+    def gone(self, away: SinkAway) -> SinkAway:
+        """Remember that it is over, and why."""
+        if self.away is None:
+            self.away = away
+        return self.away
+
+
 class RabbitSink:
     """One channel of one connection."""
 
@@ -56,33 +79,45 @@ class RabbitSink:
         self._address = parts.where()
         self._options: RabbitOptions = parts.options
         self.event_bytes_max: int | None = self._options.event_bytes_max
-        self._connection: AbstractConnection | None = None
-        self._channel: AbstractChannel | None = None
-        self._exchange: AbstractExchange | None = None
-        self._away: SinkAway | None = None
+        self._session: _Session | None = None
+        self._opening = asyncio.Lock()
 
     async def open(self) -> None:
         """Connect, open a channel, and look whether the exchange is there."""
-        if self._away is None and self._is_open():
-            return
-        await self.close()
+        await self._open()
+
+    async def _open(self) -> _Session:
+        async with self._opening:  # calls overlap, and one channel serves them
+            session = self._session
+            if session is None or session.is_over:
+                await self.close()
+                session = self._session = await self._connect()
+            return session
+
+    async def _connect(self) -> _Session:
+        connection: AbstractConnection | None = None
         try:
             async with asyncio.timeout(self._options.connect_seconds):
-                self._connection = await self._pika.connect(self._address.reveal())
-                self._channel = channel = await self._connection.channel(on_return_raises=True)
+                connection = await self._pika.connect(self._address.reveal())
+                channel = await connection.channel(on_return_raises=True)
                 name = self._options.exchange
-                self._exchange = await channel.get_exchange(name) if name else channel.default_exchange
+                exchange = await channel.get_exchange(name) if name else channel.default_exchange
+                return _Session(connection, channel, exchange)
         except asyncio.CancelledError as error:
-            await self.close()
+            await self._end(connection)
             raise self._broken(error) from None
         except (self._amqp.AMQPError, OSError, RuntimeError, ValueError) as error:
-            await self.close()
+            await self._end(connection)
             raise SinkAway(f"no connection to RabbitMQ: {self._said(error)}") from None
-        self._away = None
 
     async def close(self) -> None:
         """Give the connection back, also if the broker no longer answers."""
-        connection, self._connection, self._channel, self._exchange = self._connection, None, None, None
+        session, self._session = self._session, None
+        if session is not None:
+            session.gone(SinkAway("the connection to RabbitMQ was closed"))
+            await self._end(session.connection)
+
+    async def _end(self, connection: AbstractConnection | None) -> None:
         if connection is not None:
             with suppress(self._amqp.AMQPError, OSError, RuntimeError):
                 async with asyncio.timeout(_CLOSE_SECONDS):
@@ -90,12 +125,12 @@ class RabbitSink:
 
     async def send(self, events: Sequence[Event], settle: Settle) -> None:
         """Publish lanes beside each other; of a lane one waits for its confirm at a time."""
-        await self.open()
-        await send_by_lane(events, settle, self._send_one, at_once=self._options.at_once)
-        if self._away is not None:
-            raise self._away
+        session = await self._open()
+        await send_by_lane(events, settle, partial(self._send_one, session), at_once=self._options.at_once)
+        if session.away is not None:
+            raise session.away
 
-    async def _send_one(self, event: Event) -> Outcome:
+    async def _send_one(self, session: _Session, event: Event) -> Outcome:
         body = event.payload.encode()
         key = self._options.routing_key
         key = self._options.prefix + event.topic if key is None else key
@@ -104,8 +139,8 @@ class RabbitSink:
             refusal = Outcome(Verdict.REFUSED, f"a routing key of {len(key.encode())} bytes: 255 are allowed")
         if refusal is not None:
             return refusal
-        if self._away is not None or not self._is_open():
-            raise self._away or SinkAway("the connection to RabbitMQ was cut")
+        if session.is_over:
+            raise session.gone(SinkAway("the connection to RabbitMQ was cut"))
         message = self._pika.Message(
             body,
             message_id=event.id,
@@ -115,27 +150,23 @@ class RabbitSink:
             delivery_mode=self._pika.DeliveryMode.PERSISTENT,
             headers=dict(amqp_headers(event)),
         )
-        return await self._publish(message, key)
+        return await self._publish(session, message, key)
 
-    async def _publish(self, message: Any, key: str) -> Outcome:
-        exchange: Any = self._exchange
+    async def _publish(self, session: _Session, message: Any, key: str) -> Outcome:
         try:
             async with asyncio.timeout(self._options.answer_seconds):
-                await exchange.publish(message, key, mandatory=True)
+                await session.exchange.publish(message, key, mandatory=True)
         except asyncio.CancelledError as error:
-            return self._lost(self._broken(error))
+            return _lost(session, self._broken(error))
         except TimeoutError:
-            return self._lost(SinkAway(f"RabbitMQ did not confirm within {self._options.answer_seconds:g} s"))
+            return _lost(session, SinkAway(f"RabbitMQ did not confirm within {self._options.answer_seconds:g} s"))
         except self._amqp.PublishError:
             return Outcome(Verdict.FAILED, f"no queue takes the routing key {key[:100]!r}; bind one to the exchange")
         except self._amqp.DeliveryError:
             return Outcome(Verdict.FAILED, "the broker did not take it (nack): is the queue full?")
         except (self._amqp.AMQPError, self._amqp.ChannelInvalidStateError, OSError) as error:
-            return self._lost(SinkAway(f"the connection to RabbitMQ was cut: {self._said(error)}"))
+            return _lost(session, SinkAway(f"the connection to RabbitMQ was cut: {self._said(error)}"))
         return DELIVERED
-
-    def _is_open(self) -> bool:
-        return self._exchange is not None and self._channel is not None and not self._channel.is_closed
 
     def _broken(self, error: asyncio.CancelledError) -> SinkAway:
         """The library ends what waits by CancelledError when a connection breaks.
@@ -147,13 +178,13 @@ class RabbitSink:
             raise error
         return SinkAway("the connection to RabbitMQ was cut")
 
-    def _lost(self, away: SinkAway) -> Outcome:
-        if self._away is None:
-            self._away = away
-        return Outcome(Verdict.UNKNOWN, f"published, and not confirmed: {away}")
-
     def _said(self, error: BaseException) -> str:
         return self._address.hide(str(error) or type(error).__name__)
+
+
+def _lost(session: _Session, away: SinkAway) -> Outcome:
+    session.gone(away)
+    return Outcome(Verdict.UNKNOWN, f"published, and not confirmed: {away}")
 
 
 KIND = SinkKind(options=RabbitOptions, make=RabbitSink)

@@ -14,7 +14,6 @@ gap: where the second of three fails, Redis goes on with the third.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice, zip_longest
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
 _CLOSE_SECONDS = 2.0
-_IDLE_SECONDS = 1.0  # a connection that idled longer is asked whether it lives, before an event depends on it
+_IDLE_SECONDS = 1  # a connection that idled longer is asked whether it lives, before an event depends on it
 # Of the whole server, not of one entry; nothing was added.
 _AWAY = (
     "OOM",
@@ -59,7 +58,7 @@ class RedisOptions(Windowed):
 
 
 class RedisSink:
-    """One connection to one server."""
+    """One server; calls that overlap have a connection each."""
 
     dedupes = False
 
@@ -71,33 +70,25 @@ class RedisSink:
         self._options: RedisOptions = parts.options
         self.event_bytes_max: int | None = self._options.event_bytes_max
         self._client: Redis | None = None
-        self._used = 0.0
 
     async def open(self) -> None:
-        """Connect, or ask a connection that idled whether it lives."""
+        """See whether the server takes our login."""
         if self._client is not None:
-            if time.monotonic() - self._used < _IDLE_SECONDS:
-                return
-            with suppress(self._errors.RedisError, OSError):
-                await self._client.ping()
-                self._used = time.monotonic()
-                return
-            await self.close()
+            return
         try:
-            self._client = self._redis.Redis.from_url(
+            self._client = client = self._redis.Redis.from_url(
                 self._address.reveal(),
-                single_connection_client=True,
                 retry=self._retry,
+                health_check_interval=_IDLE_SECONDS,
                 protocol=2,
                 socket_connect_timeout=self._options.connect_seconds,
                 socket_timeout=self._options.answer_seconds,
             )
             async with asyncio.timeout(self._options.connect_seconds):
-                await self._client.ping()
+                await client.ping()
         except (self._errors.RedisError, OSError, ValueError) as error:
             await self.close()
             raise SinkAway(f"no connection to Redis: {self._said(error)}") from None
-        self._used = time.monotonic()
 
     async def close(self) -> None:
         """Give the connection back, also if the server no longer answers."""
@@ -134,18 +125,27 @@ class RedisSink:
             stream = self._options.stream or self._options.prefix + event.topic
             entry: Any = {**event.attributes(), "data": event.payload}
             pipeline.xadd(stream, entry, maxlen=self._options.stream_max)
+        await self._connect(pipeline)
         try:
             answers = await pipeline.execute(raise_on_error=False)
-        except asyncio.CancelledError:
-            await self.close()  # its answers would be read as those of the next pipeline
-            raise
         except (self._errors.RedisError, OSError) as error:
-            await self.close()
             for event in events:
                 settle(event, Outcome(Verdict.UNKNOWN, f"sent, and no answer came: {self._said(error)}"))
             raise SinkAway(f"the connection to Redis was cut, or is late: {self._said(error)}") from None
-        self._used = time.monotonic()
         return self._judge(events, answers, settle)
+
+    async def _connect(self, pipeline: Any) -> None:
+        """Give it a connection that lives: up to here nothing was sent, and no event is unknown."""
+        try:
+            pipeline.connection = connection = await pipeline.connection_pool.get_connection()
+            try:
+                await connection.check_health()  # asks, if it has idled
+            except (self._errors.RedisError, OSError):
+                await connection.disconnect()
+                await connection.connect()
+        except (self._errors.RedisError, OSError) as error:
+            await pipeline.reset()
+            raise SinkAway(f"no connection to Redis: {self._said(error)}") from None
 
     def _judge(self, events: Sequence[Event], answers: Sequence[Any], settle: Settle) -> set[int]:
         ended: set[int] = set()

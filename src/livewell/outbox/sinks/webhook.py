@@ -15,6 +15,7 @@ of a lane is under way at a time. Calls go through Outbound, under its address g
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -79,6 +80,7 @@ class WebhookSink:
             )
         self._allowed, self._private = [host[1].lower()], list(parts.context.private_hosts)
         self._outbound: Outbound | None = None
+        self._slots = asyncio.Semaphore(self._options.at_once)  # also of calls that overlap
 
     async def open(self) -> None:
         """Make a client that may call this host, and nobody else."""
@@ -107,12 +109,14 @@ class WebhookSink:
         refusal = oversize(body, self.event_bytes_max, "webhook")
         if refusal is not None:
             return refusal
-        if self._outbound is None:
+        outbound = self._outbound
+        if outbound is None:
             raise SinkAway("the webhook sink was closed")
         try:
-            answer = await self._outbound.post(
-                self._address.reveal(), body, headers=self._headers(event), body_bytes_max=_ANSWER_BYTES_MAX
-            )
+            async with self._slots:  # not in the client, where waiting would count as its deadline
+                answer = await outbound.post(
+                    self._address.reveal(), body, headers=self._headers(event), body_bytes_max=_ANSWER_BYTES_MAX
+                )
         except CallFailed as error:
             return self._failed(error)
         return answered(answer.status, answer.headers)

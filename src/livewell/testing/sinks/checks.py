@@ -127,6 +127,19 @@ async def settles_nothing_after_a_cancelled_call(lab: SinkLab) -> None:
         await sink.close()
 
 
+async def takes_batches_that_overlap(lab: SinkLab) -> None:
+    """The relay sends the next batch, of other lanes, while one is under way; also the very first."""
+    sink, events = lab.sink(), made(80, lanes_=8)
+    try:
+        parts = [[event for event in events if event.lane % 4 == part] for part in range(4)]
+        told = await asyncio.gather(*(send(sink, part) for part in parts))
+        delivered = [id_ for one in told for id_ in one.ids(Verdict.DELIVERED)]
+        demand(len(delivered) == 80, f"of 80 events in 4 calls {len(delivered)} were delivered: {told}")
+        judge(events, delivered, await lab.received(), repeats_max=0)
+    finally:
+        await sink.close()
+
+
 async def closes_before_it_was_opened_and_twice(lab: SinkLab) -> None:
     """close() is a promise, not a question; a closed sink opens again."""
     sink, events = lab.sink(), made(2)
@@ -179,6 +192,27 @@ async def loses_nothing_when_it_is_cut_in_the_middle(lab: SinkLab) -> None:
             lab.heal()
             await sink.close()
     demand(lab.struck() > before, "the fault never struck: no connection was cut")
+
+
+async def keeps_overlapping_batches_apart_when_it_is_cut(lab: SinkLab) -> None:
+    """Four calls at once, cut in the middle, one of them cancelled: each says only what it knows."""
+    sink, events, before = lab.sink(), made(80, lanes_=8), lab.struck()
+    try:
+        await send(sink, made(1))
+        lab.cut_after(lab.middle_bytes)
+        parts = [[event for event in events if event.lane % 4 == part] for part in range(4)]
+        cancelled = asyncio.create_task(sink.send(parts[3], Told().settle))
+        calls = [asyncio.create_task(send_until_delivered(sink, part)) for part in parts[:3]]
+        await asyncio.sleep(0.02)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        unknown = sum(await asyncio.gather(*calls)) + await send_until_delivered(sink, parts[3]) + len(parts[3])
+        repeats = lab.mock_repeats_max + (0 if sink.dedupes else unknown)
+        judge(events, [event.id for event in events], await lab.received(), repeats_max=repeats)
+        demand(lab.struck() > before, "the fault never struck: no connection was cut")
+    finally:
+        lab.heal()
+        await sink.close()
 
 
 async def says_of_part_of_a_batch_only_what_it_knows(lab: SinkLab) -> None:
@@ -329,11 +363,13 @@ _ALWAYS: tuple[Check, ...] = (
     refuses_what_is_too_large_and_names_both_sizes,
     takes_the_largest_that_it_allows,
     settles_nothing_after_a_cancelled_call,
+    takes_batches_that_overlap,
     closes_before_it_was_opened_and_twice,
 )
 _NETWORK: tuple[Check, ...] = (
     says_unknown_when_the_answer_is_lost_after_it_was_stored,
     loses_nothing_when_it_is_cut_in_the_middle,
+    keeps_overlapping_batches_apart_when_it_is_cut,
     says_of_part_of_a_batch_only_what_it_knows,
     is_patient_with_a_slow_receiver,
     blames_no_event_while_the_receiver_is_down,
