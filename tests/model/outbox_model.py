@@ -4,7 +4,7 @@ The model knows what was committed, in which order, and what became of it. It do
 event comes next: it judges what the receiver was sent.
 
     committed ──arrives──▶ delivered
-        ├──refused──▶ a dead letter: its key goes on, or is parked by it
+        ├──refused──▶ a dead letter: its key goes on, or is parked by it until redrive or discard
         └──arrives, and nobody says so──▶ may arrive again, with the same content
 
 An event may arrive only if every earlier one of its key has arrived, or is a dead letter that parks
@@ -26,8 +26,11 @@ class ModelEvent:
     began: int  # steps: when its transaction began, and when it was committed
     committed: int
     arrived: int = 0
+    excused: bool = False  # its last arrival was not answered, or the answer was lost
     settled: bool = False  # the receiver's answer is in the database
     dead: bool = False
+    again: bool = False  # redriven: it comes when it comes, and what waited for it comes after it
+    discarded: bool = False
 
 
 @dataclass(slots=True)
@@ -49,17 +52,27 @@ class OutboxModel:
         event = self.events.get(number)
         if event is None:
             return f"{number} was never committed"
-        if event.settled:
-            return f"{number} came again after it was settled"
+        if event.settled or (event.arrived and not event.excused):
+            return f"{number} came twice, and nothing had failed"
         if event.dead:
             return f"{number} came although it is a dead letter"
         for one in self.before(event):
-            if one.dead and one.parking:
+            if one.dead and one.parking and not one.discarded:
                 return f"{number} came although its key is parked by {one.number}"
-            if not one.arrived and not one.dead:
+            if not one.arrived and not one.dead and not self._overtaken(one):
                 return f"{number} came before {one.number}"
         event.arrived += 1
+        event.excused = False
         return None
+
+    def excuse(self, number: int) -> None:
+        """It may come once more."""
+        self.events[number].excused = True
+
+    @staticmethod
+    def _overtaken(event: ModelEvent) -> bool:
+        """A redriven event of a topic that continues: later ones may have gone before it."""
+        return event.again and not event.parking
 
     def deliver(self, number: int) -> None:
         self.events[number].settled = True
@@ -67,21 +80,20 @@ class OutboxModel:
     def bury(self, number: int) -> None:
         self.events[number].dead = True
 
+    def redrive(self, number: int) -> None:
+        self.events[number].dead = False
+        self.events[number].again = True
+
+    def discard(self, number: int) -> None:
+        self.events[number].discarded = True
+
     def due(self) -> set[int]:
         """What must have arrived once everybody is well again."""
-        parked = {
+        held = {
             one.number
             for dead in self.events.values()
-            if dead.dead and dead.parking
+            if dead.dead and dead.parking and not dead.discarded
             for one in self.events.values()
-            if one.lane == dead.lane and dead.committed < one.began
+            if one.lane == dead.lane
         }
-        overlapping = {
-            one.number
-            for dead in self.events.values()
-            if dead.dead and dead.parking
-            for one in self.events.values()
-            if one.lane == dead.lane and one.began <= dead.committed
-        }
-        wanted = {one.number for one in self.events.values() if not one.dead}
-        return wanted - parked - overlapping
+        return {one.number for one in self.events.values() if not one.dead} - held
