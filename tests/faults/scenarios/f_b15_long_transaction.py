@@ -52,6 +52,7 @@ async def run(scale: Scale) -> Findings:
 async def _hold(fleet: OutboxFleet, findings: Findings, seconds: float) -> dict[str, Any]:
     """Emit, wait so long, commit; meanwhile others arrive."""
     async with await psycopg.AsyncConnection.connect(fleet.dsn) as connection:
+        await connection.execute("SET idle_in_transaction_session_timeout = 0")
         ids = [
             (await (await connection.execute(EMIT, (TOPIC, f'{{"seq": {n}}}', "late", ""))).fetchone() or [""])[0]
             for n in range(1, LATE + 1)

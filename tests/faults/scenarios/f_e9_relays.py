@@ -31,7 +31,7 @@ async def storm(scale: Scale, *, freezes_only: bool) -> Findings:
         crew = await fleet.relays(CREW)
         async with fleet.emitting(6):
             await asyncio.sleep(0.5)
-            for n in range(scale.pick(5, 100)):
+            for n in range(scale.pick(2, 50) if freezes_only else scale.pick(4, 100)):
                 await _fault(fleet, crew, "freeze" if freezes_only or n % 3 == 1 else "kill")
                 findings.fired += 1
                 if n % 4 == 3 and not freezes_only:

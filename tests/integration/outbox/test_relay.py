@@ -78,7 +78,7 @@ async def test_everything_arrives_once_and_in_order(livewell_settings: Settings)
             await app.emit.many(
                 [NewEvent(topic=TOPIC, key=f"k{i % 9}", tenant=f"t{i % 2}", payload=n) for i in range(100)]
             )
-        await eventually_async(lambda: len(sink.taken) == 500)
+        await eventually_async(lambda: len(sink.taken) == 500, 60)
     numbers = [event.number for event in sink.taken]
     lanes = {event.lane for event in sink.taken}
 
