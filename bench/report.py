@@ -135,7 +135,7 @@ _UNITS = {
     "wal_bytes_per_life": "B",
     "ratio_to_before": "×",
     "ms": "ms",
-    "us": "µs",
+    "ratio_to_bare": "×",
     "share_of_bound": "of the bound",
     "checks_per_second": "checks/s",
     "refreshes_per_second": "refreshes/s",

@@ -92,7 +92,7 @@ LINES: tuple[Line[Lab], ...] = (
         (Check("failing", "events_per_second", 0.95, against=HEALTHY),),
         lambda lab: [
             Contender("livewell", lambda: _failing(lab, "failing")),
-            Contender(HEALTHY, lambda: _failing(lab, "null")),
+            Contender(HEALTHY, lambda: _failing(lab, "picky")),
         ],
     ),
 )

@@ -46,6 +46,7 @@ function finish_events              -        -        -        X        -
 function first_of_key               -        -        -        X        -
 function free_idle_shards           -        -        -        X        -
 function free_shards                -        -        -        X        -
+function move_mark                  -        -        -        X        -
 function outbox_claim               -        -        -        X        -
 function outbox_mark                -        -        -        X        -
 function outbox_mark_delivered      -        -        -        X        -
