@@ -128,12 +128,15 @@ def _figure(value: float | None) -> str:
 
 _UNITS = {
     "jobs_per_second": "jobs/s",
+    "events_per_second": "events/s",
     "percent_of_ideal": "%",
     "p50_ms": "ms p50",
     "p99_ms": "ms p99",
     "wal_bytes_per_life": "B",
     "ratio_to_before": "×",
     "ms": "ms",
+    "ratio_to_bare": "×",
+    "share_of_bound": "of the bound",
     "checks_per_second": "checks/s",
     "refreshes_per_second": "refreshes/s",
     "subscribes_per_second": "subscribes/s",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,16 +16,28 @@ from bench.server import Server
 L = TypeVar("L", bound=Says)
 
 
-def run(lines: Sequence[Line[L]], make_lab: Callable[[Server, Path], L], *, pairs: int, sizes: Any) -> dict[str, Any]:
-    """Measure and judge. sizes: a dataclass with slots, as the document states it."""
+def run(
+    lines: Sequence[Line[L]],
+    make_lab: Callable[[Server, Path], L],
+    *,
+    pairs: int,
+    sizes: Any,
+    skipped: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Measure and judge.
+
+    sizes: a dataclass with slots, as the document states it; skipped: peers that are not there, and
+    why.
+    """
     load = os.getloadavg()
     with server.start() as started, tempfile.TemporaryDirectory(prefix="livewell-bench-") as folder:
         measured, failed = runner.run(make_lab(started, Path(folder)), lines, pairs)
         version = started.version()
     return {
-        **report.report(lines, measured, {}),
+        **report.report(lines, measured, skipped or {}),
         "limit": {},
         "not_measured": failed,
+        "peers_skipped": dict(skipped or {}),
         "pairs": pairs,
         "sizes": {name: getattr(sizes, name) for name in sizes.__slots__},
         "machine": {

@@ -130,6 +130,25 @@ def operations(*, lines: str | None, pairs: int, scale: float, listing: bool, as
     _measure("bench.operations", lines, pairs, scale, listing=listing, as_json=as_json)
 
 
+@bench.command("outbox")
+@click.option("--lines", metavar="NAME,…", help="Only these lines; --list shows which there are.")
+@click.option("--pairs", type=click.IntRange(1, 50), default=3, show_default=True, help="Alternating pairs of runs.")
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.0001, 1),
+    default=1.0,
+    help="All sizes × this, to try it out; the bounds hold for 1.",
+)
+@click.option("--list", "listing", is_flag=True, help="Name the lines, and measure nothing.")
+@AS_JSON
+def outbox(*, lines: str | None, pairs: int, scale: float, listing: bool, as_json: bool) -> None:
+    """The outbox beside a peer: drains, emitting, latency, fairness, failing keys, an old snapshot, WAL.
+
+    Progress goes to standard error.
+    """
+    _measure("bench.outbox", lines, pairs, scale, listing=listing, as_json=as_json)
+
+
 @bench.command("dashboard")
 @click.option("--lines", metavar="NAME,…", help="Only these lines; --list shows which there are.")
 @click.option("--pairs", type=click.IntRange(1, 50), default=3, show_default=True, help="Alternating pairs of runs.")

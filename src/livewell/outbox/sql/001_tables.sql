@@ -157,6 +157,12 @@ CREATE TABLE livewell.relay (
     batch_seconds   float8,                     -- what a batch took lately, at the sink
     turn_tenant     bigint      NOT NULL DEFAULT -9223372036854775808,  -- where the next walk begins
     turn_last       bigint      NOT NULL DEFAULT -9223372036854775808,  -- whose turn was last on it
+    mark            bigint      NOT NULL DEFAULT 0,     -- nothing ready has this number or a lower one
+    mark_until      timestamptz,                -- when to look from the beginning again; NULL: always
+    mark_moved_at   timestamptz,
+    settled_number  bigint      NOT NULL DEFAULT 0,     -- all up to it are visible or nothing, once
+    settled_xid     xid8,                               -- all transactions before this one have ended
+    mark_shards     smallint[],                 -- for which the mark holds
     away_since      timestamptz,
     sink            smallint    NOT NULL,
     turn_place      smallint    NOT NULL DEFAULT 1,

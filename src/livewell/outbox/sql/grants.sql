@@ -65,6 +65,7 @@ function list_lag                   -        -        X        X        X
 function list_replays               -        -        X        X        X
 function list_sinks                 -        -        X        X        X
 function list_topics                -        -        X        X        X
+function move_mark                  -        -        -        X        -
 function outbox_claim               -        -        -        X        -
 function outbox_mark                -        -        -        X        -
 function outbox_mark_delivered      -        -        -        X        -

@@ -2,6 +2,7 @@
 --
 -- Called by: claim_events.
 -- Index:     event_delivery_ready_idx.
+-- p_mark:    0, or where to begin while old index entries cannot be removed, see move_mark.
 -- The walk goes from shard to shard and in it from tenant to tenant, one index probe each, and
 -- takes up to 256 of these places. Of a place it takes as many as is its tenant's share, of a tenant
 -- the oldest. Tenants have turns: the next claim begins behind the tenant that was last, and only
@@ -10,7 +11,7 @@
 -- Events whose key is blocked are set aside here, once each: no later claim reads past them.
 -- A prefix of a place is taken, so the order of each key is kept.
 CREATE OR REPLACE FUNCTION livewell.pick_ready(
-    p_relay livewell.relay, p_shards smallint[], p_limit integer, p_tenant text
+    p_relay livewell.relay, p_shards smallint[], p_limit integer, p_tenant text, p_mark bigint
 )
 RETURNS bigint[]
 LANGUAGE plpgsql
@@ -49,6 +50,7 @@ BEGIN
                     AND d.tenant_hash > w.tenant
                     AND d.tenant_hash >= coalesce(v_only, -2147483648)
                     AND d.tenant_hash <= coalesce(v_only, 2147483647)
+                    AND d.number > p_mark
                 ORDER BY d.tenant_hash LIMIT 1
             ) n ON true
             WHERE w.moves <= v_shards AND w.seen < c_places
@@ -68,6 +70,7 @@ BEGIN
                 WHERE d.sink = p_relay.sink
                     AND d.shard = p_shards[q.place]
                     AND d.tenant_hash = q.tenant
+                    AND d.number > p_mark
                     AND NOT d.aside
                 ORDER BY d.number LIMIT least(s.each, v_chunk)
             ) c
@@ -77,9 +80,12 @@ BEGIN
             ) AS position
             FROM candidate c
         ), chosen AS (
-            SELECT k.number, k.position, v_blocks AND EXISTS (
-                SELECT FROM livewell.event_block b
-                WHERE b.sink = p_relay.sink AND b.key_hash = k.key_hash
+            SELECT k.number, k.position, v_blocks AND k.key_hash IN (
+                SELECT b.key_hash FROM livewell.event_block b
+                WHERE b.sink = p_relay.sink
+                    AND b.key_hash = ANY (
+                        ARRAY(SELECT i.key_hash FROM line i WHERE i.position <= v_chunk)
+                    )
             ) AS blocked
             FROM line k WHERE k.position <= v_chunk
         )

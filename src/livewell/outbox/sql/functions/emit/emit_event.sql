@@ -21,19 +21,25 @@ AS $$
 DECLARE
     v_now       timestamptz;
     v_tenant    text := coalesce(p_tenant, '');
+    v_writer    xid8;
     v_number    bigint;
     v_hash      bigint;
     v_day       date;
     v_max       integer;
+    v_install   text;
+    v_text      text := p_payload;
 BEGIN
-    SELECT t.payload_bytes_max INTO v_max FROM livewell.event_topic t WHERE t.name = p_topic;
+    SELECT t.payload_bytes_max, s.install INTO v_max, v_install
+    FROM livewell.event_topic t
+    CROSS JOIN livewell.event_source s
+    WHERE t.name = p_topic;
     IF v_max IS NULL
         OR p_payload IS NULL
-        OR octet_length(p_payload::text) > v_max
+        OR octet_length(v_text) > v_max
         OR octet_length(p_key) > 512
         OR octet_length(v_tenant) > 200
         OR octet_length(p_trace) > 200
-        OR strpos(p_payload::text, '\u') > 0
+        OR strpos(v_text, '\u') > 0
     THEN
         PERFORM livewell.refuse_event(p_topic, p_payload, p_key, v_tenant, p_trace);
     END IF;
@@ -45,6 +51,7 @@ BEGIN
     END IF;
     v_now := livewell.now();
     v_day := (v_now AT TIME ZONE 'UTC')::date;
+    v_writer := pg_current_xact_id();       -- before the number is drawn: move_mark
     v_number := nextval('livewell.event_number_seq');
     INSERT INTO livewell.event (number, created_at, day, topic, tenant, key, payload, trace)
     VALUES (v_number, v_now, v_day, p_topic, v_tenant, p_key, p_payload, p_trace);
@@ -57,7 +64,7 @@ BEGIN
         JOIN livewell.event_sink s ON s.id = r.sink
         WHERE r.topic = p_topic
     ) o;
-    RETURN livewell.event_id(v_number);
+    RETURN v_install || '-' || v_number;
 END
 $$;
 COMMENT ON FUNCTION livewell.emit_event IS

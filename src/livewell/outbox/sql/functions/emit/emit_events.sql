@@ -12,6 +12,7 @@ DECLARE
     v_now       timestamptz;
     v_day       date;
     v_install   text;
+    v_writer    xid8;
     v_numbers   bigint[];
 BEGIN
     IF (cardinality(p_payloads), cardinality(p_keys), cardinality(p_tenants)) IS DISTINCT FROM
@@ -40,6 +41,7 @@ BEGIN
     END IF;
     v_now := livewell.now();
     v_day := (v_now AT TIME ZONE 'UTC')::date;
+    v_writer := pg_current_xact_id();       -- before numbers are drawn: move_mark
     v_numbers := ARRAY(
         SELECT nextval('livewell.event_number_seq') FROM generate_series(1, cardinality(p_topics))
     );
