@@ -8,11 +8,16 @@ import pytest
 
 from livewell import Livewell
 from livewell.errors import ConfigurationError
-from livewell.outbox.sinks.null import NullSink
+from livewell.outbox.sink import Sink
 from livewell.refresh.definition.credentials import own_variables
 from livewell.settings import Settings
 
 SHOP = {"name": "shop", "kind": "nats", "address": "env:NATS_URL", "options": {"credentials": "env:NATS_CREDS"}}
+
+
+def nothing() -> Sink:
+    """Nobody makes it here."""
+    raise AssertionError("a sink was made")
 
 
 def of(*sinks: dict[str, Any]) -> Settings:
@@ -21,7 +26,7 @@ def of(*sinks: dict[str, Any]) -> Settings:
 
 def test_sinks_of_the_settings_stand_beside_those_of_the_app() -> None:
     app = Livewell(of(SHOP, {"name": "erp", "kind": "outside", "topics": ["orders.*"]}))
-    app.outbox.sink("mine", NullSink)
+    app.outbox.sink("mine", nothing)
 
     found = {one.name: one for one in app.outbox.definitions(app.settings)}
     assert {name: (one.kind, one.outside) for name, one in found.items()} == {
@@ -44,11 +49,11 @@ def test_a_kind_takes_an_address_and_options() -> None:
     ("arguments", "words"),
     [
         ({"to": "natz"}, "there are: file, kafka"),
-        ({"to": NullSink, "address": "env:A"}, "address: only a sink of a kind"),
+        ({"to": nothing, "address": "env:A"}, "address: only a sink of a kind"),
         ({"to": None, "prefix": "x"}, "prefix: only a sink of a kind"),
-        ({"to": NullSink, "topics": ["a b"]}, "beginnings with a star"),
-        ({"to": NullSink, "attempts": 0}, "attempts=0"),
-        ({"to": NullSink, "deadline": 0}, "0.1 to 600"),
+        ({"to": nothing, "topics": ["a b"]}, "beginnings with a star"),
+        ({"to": nothing, "attempts": 0}, "attempts=0"),
+        ({"to": nothing, "deadline": 0}, "0.1 to 600"),
     ],
 )
 def test_what_cannot_be_declared_is_refused_at_once(arguments: dict[str, Any], words: str) -> None:
@@ -58,9 +63,9 @@ def test_what_cannot_be_declared_is_refused_at_once(arguments: dict[str, Any], w
 
 def test_a_name_is_declared_once() -> None:
     app = Livewell(of(SHOP))
-    app.outbox.sink("shop", NullSink)
+    app.outbox.sink("shop", nothing)
     with pytest.raises(ConfigurationError, match="declared twice"):
-        app.outbox.sink("shop", NullSink)
+        app.outbox.sink("shop", nothing)
     with pytest.raises(ConfigurationError, match="by the app and in the setting sinks"):
         app.outbox.definitions(app.settings)
 

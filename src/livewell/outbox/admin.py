@@ -29,7 +29,7 @@ _PAGE = 100
 _ACT_MAX = 1000  # letters in one transaction
 _DROPPED_MAX = 10_000  # rows of a removed sink in one transaction
 _IDS_NAMED_MAX = 50  # in a line of the audit
-_PLACE = re.compile(r"[0-9]{1,4}:-?[0-9]{1,18}", re.ASCII)
+_PLACE = re.compile(r"([0-9]{1,4}):(-?[0-9]{1,19})", re.ASCII)  # sink and lane
 
 _PAUSED = (
     "SELECT jsonb_build_object('paused', s.paused_at IS NOT NULL) FROM livewell.event_sink s "
@@ -107,7 +107,8 @@ class OutboxAdmin:
         One call looks at 10,000 keys: a page may have fewer than `limit`, or none, and still a next.
         """
         _check("state", state, BLOCK_STATES)
-        if after is not None and not _PLACE.fullmatch(after):
+        read = _PLACE.fullmatch(after or "0:0")
+        if read is None or not -(2**63) <= int(read[2]) < 2**63:
             raise InvalidOption(f"after {after!r}: it is the `next` of the page before")
         query = "SELECT * FROM livewell.list_blocks(%s, %s, %s, %s)"
         rows = await self._database.call_dicts(query, (sink, state, after, limit))
