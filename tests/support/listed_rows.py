@@ -24,4 +24,11 @@ INSERT INTO livewell.ledger (data_type, key, upstream, status_at, ttl_override)
 SELECT type, key, 'fmp', now(), '5 s' FROM unnest(ARRAY['profile', 'quote']) AS type, unnest(ARRAY['AAPL', 'IBM', 'BRK-B']) AS key
 ON CONFLICT (data_type, key) DO UPDATE SET ttl_override = '5 s';
 SELECT livewell.create_key('paged000' || n, sha256('x'::bytea), 'key', 'paged', '{view}', NULL, false, NULL) FROM generate_series(1, 3) AS n;
+SELECT livewell.ensure_event_days(3);
+SELECT livewell.declare_topic(name, '{"on_dead": "park"}') FROM unnest(ARRAY['a.b', 'a-b', 'a_b']) AS name;
+SELECT livewell.declare_sink(name, 'own', CASE name WHEN 'ab' THEN '{*}' ELSE '{none.*}' END::text[], '{}') FROM unnest(ARRAY['a-b', 'a_b', 'ab']) AS name;
+SELECT livewell.emit_event('a.b', '{}', 'k' || n) FROM generate_series(1, 3) AS n;
+SELECT livewell.bury_events(s.id, array_agg(d.number), array_agg('refused'::text), array_agg('no'::text))
+FROM livewell.event_delivery d JOIN livewell.event_sink s ON s.id = d.sink GROUP BY s.id;
+SELECT livewell.begin_replay('ab', NULL, NULL, NULL, now() - interval '1 day', NULL, 1, 'r' || n) FROM generate_series(1, 3) AS n;
 """

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +29,7 @@ _PAGE = 100
 _ACT_MAX = 1000  # letters in one transaction
 _DROPPED_MAX = 10_000  # rows of a removed sink in one transaction
 _IDS_NAMED_MAX = 50  # in a line of the audit
+_PLACE = re.compile(r"([0-9]{1,4}):(-?[0-9]{1,19})", re.ASCII)  # sink and lane
 
 _PAUSED = (
     "SELECT jsonb_build_object('paused', s.paused_at IS NOT NULL) FROM livewell.event_sink s "
@@ -41,15 +43,16 @@ _BEGIN = acts.audited("livewell.begin_replay(%s, %s, %s, %s, %s, %s, %s, %s)")
 _CANCEL = acts.audited("livewell.cancel_replay(%s)")
 _TOPIC = acts.audited("livewell.declare_topic(%s, %s::jsonb)")
 _SINK = acts.audited("livewell.declare_sink(%s, %s, %s, %s::jsonb)")
+_EMIT = acts.audited("livewell.emit_event(%s, %s::json, %s, %s)")
 _NUMBERS = "SELECT g.id, livewell.event_number(g.id) FROM unnest(%s::text[]) AS g (id)"
 
 
 @dataclass(frozen=True, slots=True)
 class BlockPage:
-    """A part of the keys that wait. next: the lane after which to go on; None: there is nothing more."""
+    """A part of the keys that wait. next: after which to go on; None: there is nothing more."""
 
     rows: list[Record]
-    next: int | None
+    next: str | None
 
 
 class OutboxAdmin:
@@ -97,10 +100,16 @@ class OutboxAdmin:
         return await self._database.call_dicts("SELECT * FROM livewell.fair_share(%s)", (sink,))
 
     async def blocks(
-        self, sink: str, *, state: str | None = None, after: int | None = None, limit: int = 50
+        self, *, sink: str | None = None, state: str | None = None, after: str | None = None, limit: int = 50
     ) -> BlockPage:
-        """A page of keys that wait: the event that blocks each, and how many are set aside behind it."""
+        """A page of keys that wait: the event that blocks each, and how many are set aside behind it.
+
+        One call looks at 10,000 keys: a page may have fewer than `limit`, or none, and still a next.
+        """
         _check("state", state, BLOCK_STATES)
+        read = _PLACE.fullmatch(after or "0:0")
+        if read is None or not -(2**63) <= int(read[2]) < 2**63:
+            raise InvalidOption(f"after {after!r}: it is the `next` of the page before")
         query = "SELECT * FROM livewell.list_blocks(%s, %s, %s, %s)"
         rows = await self._database.call_dicts(query, (sink, state, after, limit))
         place = rows[0]["next"] if rows else None
@@ -233,6 +242,16 @@ class OutboxAdmin:
         options = {**policy, "outside": True}
         line = acts.line("outbox.declare_sink", name, topics=list(topics), options=options)
         await self._database.call(_SINK, (name, "outside", list(topics), json.dumps(options), *line))
+
+    async def emit(self, topic: str, payload: str, *, key: str | None = None, tenant: str = "") -> str:
+        """Emit one event by hand; answers its id. payload: JSON as text, which leaves letter by letter.
+
+        If the answer is lost nobody knows whether it was emitted: app.emit finds that out.
+        """
+        line = acts.line("outbox.emit", topic, key=key, tenant=tenant)
+        answer = (await self._database.call(_EMIT, (topic, payload, key, tenant, *line)))[0][0]
+        self._nudger.nudge(EVENTS)
+        return str(answer)
 
     # -- replays ----------------------------------------------------------------------------------
 

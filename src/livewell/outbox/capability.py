@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from livewell.capability import Capability, Chore
+from livewell.capability import Capability, Chore, CommandEntry
 
 CAPABILITY = Capability(
     name="outbox",
@@ -10,6 +10,8 @@ CAPABILITY = Capability(
     declares={"outbox": "livewell.outbox.outbox:Outbox"},
     api={"emit": "livewell.outbox.emit:Emit", "inbox": "livewell.outbox.inbox:Inbox"},
     work="livewell.outbox.worker_part:work",
+    routes=("livewell.server.routes.outbox:router",),
+    commands=(CommandEntry("outbox", "livewell.cli.commands.outbox:outbox", "Look and mend", 75),),
     housekeeping=(
         Chore(
             "SELECT livewell.prune_outbox(%s, %s, %s)",

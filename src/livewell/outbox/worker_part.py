@@ -9,5 +9,5 @@ from livewell.schedule.work import Work, WorkerContext
 
 def work(context: WorkerContext) -> Work:
     """For one worker."""
-    relays = Relays(context.database, context.declared["outbox"].sinks.values(), context.holder)
+    relays = Relays(context.database, context.declared["outbox"].definitions(context.database.settings), context.holder)
     return Work(duties=duties(context.database, context.nudger), beside=[relays.run], hear=[relays.hear])

@@ -4,14 +4,16 @@
 
 The first one wins.
 
-fields.py    the settings, and the rules between them
+fields.py    the settings
+rules.py     the rules between them
 values.py    how values of each kind are read
+tables.py    settings that are lists of tables
 sources.py   where values come from
 words.py     settings in words; secrets are never shown
 page.py      the page of them all
 """
 
 from livewell.settings.fields import Settings
-from livewell.settings.values import AlertChannel, Issuer
+from livewell.settings.tables import AlertChannel, Issuer, SinkTable, TopicTable
 
-__all__ = ["AlertChannel", "Issuer", "Settings"]
+__all__ = ["AlertChannel", "Issuer", "Settings", "SinkTable", "TopicTable"]

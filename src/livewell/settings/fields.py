@@ -1,12 +1,11 @@
-"""The settings themselves, the rules between them, and the one way to make them.
+"""The settings themselves, and the one way to make them.
 
 `Settings.load()` reads flags, environment and file, and raises one ConfigurationError that lists
 every wrong value under the name the user gave it. `Settings(...)` itself reads nothing but its
 arguments, so a test never runs against the DATABASE_URL of whoever started it.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -24,9 +23,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from livewell.errors import ConfigurationError
 from livewell.host import host_name
+from livewell.settings.rules import conflict_problem, conflicts, value_problem
 from livewell.settings.sources import Given, gather
-from livewell.settings.values import HOSTS_MAX, Address, Channels, Folder, Hosts, Issuers, Number, Origins, Whole, lower
-from livewell.settings.words import allowed, message, places_of, show_given, text, typed
+from livewell.settings.tables import Channels, Issuers, Sinks, Topics
+from livewell.settings.values import HOSTS_MAX, Address, Folder, Hosts, Number, Origins, Whole, lower
+from livewell.settings.words import message, places_of, text, typed
 
 
 def _bounded(default: float, low: float, high: float, description: str) -> Any:
@@ -272,6 +273,21 @@ class Settings(BaseSettings):
     )
     alert_send_seconds: Number = _bounded(10, 0.1, 60, "How long a receiver of an alert may take to answer.")
 
+    sinks: Sinks = _free(
+        "a list of tables (in the environment: JSON) with name, kind, address (env:NAME), and optionally topics, "
+        "options, ordered, attempts, batch_max, backoff_base_seconds, backoff_cap_seconds, deadline_seconds; see "
+        "livewell docs howto/outbox_operate",
+        "Where the outbox sends events, beside the sinks that the app declares itself. Addresses are secrets: each "
+        "is the name of a variable that holds it.",
+        default=(),
+    )
+    topics: Topics = _free(
+        "a list of tables (in the environment: JSON) with name, and optionally on_dead (continue, park) and "
+        "payload_bytes_max",
+        "Kinds of events that may be emitted, beside those that the app declares itself.",
+        default=(),
+    )
+
     metrics_address: str | None = _free(
         "host:port, for example 127.0.0.1:9400; [::1]:9400 for IPv6; port 0 takes any free one",
         "Where a worker serves what it counted, for Prometheus; not at all, if not given. With several "
@@ -331,10 +347,10 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        conflicts = list(_conflicts(self))
-        if conflicts:
-            told = "; ".join(conflict.text for conflict in conflicts)
-            raise PydanticCustomError("conflict", "{text}", {"text": told, "conflicts": conflicts})
+        found = list(conflicts(self))
+        if found:
+            told = "; ".join(conflict.text for conflict in found)
+            raise PydanticCustomError("conflict", "{text}", {"text": told, "conflicts": found})
         return self
 
     @classmethod
@@ -349,11 +365,14 @@ class Settings(BaseSettings):
         places = {name: places_of(name, details) for name in wrong}
         if wrong:
             _, details = cls._attempt({name: item for name, item in given.items() if name not in wrong})
-        conflicts = [found for detail in details for found in detail.get("ctx", {}).get("conflicts", ())]
-        problems[:0] = [_value_problem(name, item) + places[name] for name, item in given.items() if name in wrong]
+        together = [found for detail in details for found in detail.get("ctx", {}).get("conflicts", ())]
+        fields = cls.model_fields
+        problems[:0] = [
+            value_problem(name, item, fields[name]) + places[name] for name, item in given.items() if name in wrong
+        ]
         # A pair with a wrong half is not judged: the default in its place is not what the user
         # meant.
-        problems += [_conflict_problem(found, given) for found in conflicts if not wrong & set(found.names)]
+        problems += [conflict_problem(found, given, fields) for found in together if not wrong & set(found.names)]
         return settings
 
     @classmethod
@@ -363,54 +382,3 @@ class Settings(BaseSettings):
             return cls(**values), []
         except ValidationError as error:
             return None, error.errors(include_input=False, include_url=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Conflict:
-    """Settings that are right alone and wrong together."""
-
-    names: tuple[str, ...]
-    text: str
-
-
-_HEARTBEAT_RULE = (
-    "lease_seconds must be at least 6 × heartbeat_seconds: recovery trusts a worker that renewed within a third of "
-    "the lease, so two heartbeats must fit into that third"
-)
-_CALL_RULE = (
-    "lease_seconds, from 30 on, must be more than call_timeout_seconds + 10: a renewal that ran into its deadline "
-    "must fit in again before the lease is over"
-)
-_SERVER_RULE = "api_url, operate_url and hub_url go together, and with database_url: each is a login of its own"
-_LISTEN_RULE = "listen_url needs database_url: the embedded server has its own address"
-
-RULES = (_HEARTBEAT_RULE, _CALL_RULE, _SERVER_RULE, _LISTEN_RULE)
-
-
-def _conflicts(settings: Settings) -> Iterator[_Conflict]:
-    lease, heartbeat, call = settings.lease_seconds, settings.heartbeat_seconds, settings.call_timeout_seconds
-    if lease < 6 * heartbeat - 1e-9:  # 6 × 0.1 is a little more than 0.6
-        yield _Conflict(("lease_seconds", "heartbeat_seconds"), f"{_HEARTBEAT_RULE} (here {text(6 * heartbeat)})")
-    if lease >= 30 and lease <= call + 10:
-        yield _Conflict(("lease_seconds", "call_timeout_seconds"), f"{_CALL_RULE} (here {text(call + 10)})")
-    servers = ("api_url", "operate_url", "hub_url")
-    if any(getattr(settings, name) for name in servers) and not all(
-        getattr(settings, name) for name in (*servers, "database_url")
-    ):
-        yield _Conflict((*servers, "database_url"), _SERVER_RULE)
-    if settings.listen_url and not settings.database_url:
-        yield _Conflict(("listen_url", "database_url"), _LISTEN_RULE)
-
-
-def _value_problem(name: str, item: Given) -> str:
-    return f"{item.label} is {show_given(name, item.value)}; allowed is {allowed(Settings.model_fields[name])}"
-
-
-def _conflict_problem(conflict: _Conflict, given: Mapping[str, Given]) -> str:
-    parts = [
-        f"{given[name].label} is {show_given(name, given[name].value)}"
-        if name in given
-        else f"{name} is {text(Settings.model_fields[name].default)} (default)"
-        for name in conflict.names
-    ]
-    return f"{' and '.join(parts)}: {conflict.text}"

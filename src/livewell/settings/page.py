@@ -3,7 +3,8 @@
 `python -m livewell.settings > docs/reference/settings.md`
 """
 
-from livewell.settings.fields import RULES, Settings
+from livewell.settings.fields import Settings
+from livewell.settings.rules import RULES
 from livewell.settings.words import allowed, text
 
 # The first setting of each section, in the order of the fields.
@@ -17,6 +18,8 @@ _SECTIONS = {
     "store_batch_max": "Refreshes and viewers",
     "http_host": "The HTTP server",
     "alert_channels": "Alerts",
+    "sinks": "The outbox",
+    "metrics_address": "Metrics",
     "log_level": "Logging",
 }
 

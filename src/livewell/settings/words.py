@@ -48,7 +48,7 @@ def show_given(name: str, value: object) -> str:
     """
     if isinstance(value, str) and not value.strip():
         return "empty"
-    if name == "alert_channels":
+    if name in ("alert_channels", "sinks"):
         return MASK  # somebody may have written an address where its variable belongs
     if name not in _ADDRESSES:
         return show(value)

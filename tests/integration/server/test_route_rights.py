@@ -119,6 +119,23 @@ ROUTES = {
     "POST /v1/alerts/channels/{name}/enable": operate(),
     "GET /v1/alerts/{id}": operate(),
     "GET /v1/warnings": operate(),
+    "GET /v1/outbox": operate(),
+    "GET /v1/outbox/sinks": operate(),
+    "GET /v1/outbox/sinks/{name}": operate(others={"name": "shop"}),
+    "POST /v1/outbox/sinks/{name}/pause": operate(others={"name": "shop"}),
+    "POST /v1/outbox/sinks/{name}/resume": operate(others={"name": "shop"}),
+    "GET /v1/outbox/topics": operate(),
+    "GET /v1/outbox/blocks": operate(),
+    "GET /v1/outbox/dead": operate(),
+    "GET /v1/outbox/dead/groups": operate(),
+    "POST /v1/outbox/redrive": operate(body={"all": True}),
+    "POST /v1/outbox/discard": operate(body={"all": True}),
+    "POST /v1/outbox/events": operate(body={"topic": "orders.created", "payload": {}}),
+    "GET /v1/outbox/events/{id}": operate(),
+    "GET /v1/outbox/events/{id}/why": operate(),
+    "GET /v1/outbox/replays": operate(),
+    "POST /v1/outbox/replays": operate(body={"sink": "shop", "start": "2026-01-01T00:00:00Z"}),
+    "DELETE /v1/outbox/replays/{id}": operate(),
 }
 # Of the paths. Streams end at once with 404: there is no such session, job or page.
 PATH = {"type": "quote", "key": "AAPL", "name": "quote", "id": "64", "job_id": "999999", "session": "0" * 36}

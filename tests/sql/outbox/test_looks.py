@@ -94,7 +94,7 @@ def test_a_page_of_blocks_names_the_event_and_counts_what_is_behind(outbox: Outb
     outbox.claim_events(relay)
 
     query = "SELECT * FROM livewell.list_blocks(%s, %s, %s, %s)"
-    [row] = records(outbox, query, SINK, "parked", None, 10)
+    [row] = records(outbox, query, None, "parked", None, 10)
     assert (row["tenant"], row["key"], row["topic"], row["aside"]) == ("acme", "p", PARKING, 2)
     assert row["event_id"].endswith(f"-{parked[0]}")
     assert (row["reason"], row["retry_at"], row["relay"]) == ("it was refused", None, relay)

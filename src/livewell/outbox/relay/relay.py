@@ -28,8 +28,8 @@ from livewell.db import Database, Row
 from livewell.db.link import Link
 from livewell.errors import DatabaseError, LivewellError
 from livewell.loops import Waker, WarningBuffer, backoff_seconds, jittered, kind_of
+from livewell.outbox.definition import SinkDefinition
 from livewell.outbox.event import Event
-from livewell.outbox.outbox import SinkDefinition
 from livewell.outbox.relay.batch_size import BatchSize
 from livewell.outbox.relay.in_flight import InFlight
 from livewell.outbox.relay.lease import Lease, Renewed

@@ -12,8 +12,8 @@ import structlog
 
 from livewell.db import Database
 from livewell.loops import backoff_seconds
+from livewell.outbox.definition import SinkDefinition
 from livewell.outbox.nudges import EVENTS
-from livewell.outbox.outbox import SinkDefinition
 from livewell.outbox.relay.relay import Relay
 
 log = structlog.get_logger("livewell.outbox")

@@ -33,20 +33,21 @@ _NEVER = re.compile(
 ALLOWED = (
     "its value would be sent to the upstream. Allowed is any other name than LIVEWELL_*, DATABASE_URL, PG*, "
     "those of the system (PATH, HOME, "
-    "SSH_* …), and those that the settings jwt and alert_channels name. Put the upstream's key into a variable "
-    "of its own, "
-    "such as FMP_API_KEY, where the workers run, and name that one"
+    "SSH_* …), and those that the settings jwt, alert_channels and sinks name. Put the upstream's key into a "
+    "variable of its own, such as FMP_API_KEY, where the workers run, and name that one"
 )
 
 
 def own_variables(settings: Settings) -> frozenset[str]:
     """What the settings name as env:NAME.
 
-    Keys of token issuers, addresses and secrets of alert channels.
+    Keys of token issuers, addresses and secrets of alert channels, and of sinks.
     """
     named = [issuer.key for issuer in settings.jwt or ()]
     for channel in settings.alert_channels or ():
         named += [channel.address, channel.secret or ""]
+    for sink in settings.sinks or ():
+        named += sink.variables()
     return frozenset(one.removeprefix("env:") for one in named if one.startswith("env:"))
 
 

@@ -28,6 +28,7 @@ from livewell.errors import (
     DatabaseConflict,
     DatabaseError,
     DatabaseUnavailable,
+    EventNotFound,
     InvalidOption,
     InvalidPayload,
     JobNotFound,
@@ -36,6 +37,7 @@ from livewell.errors import (
     UnknownQueue,
     UnknownSchedule,
     UnknownSingleton,
+    UnknownSink,
     UnknownType,
 )
 from livewell.server.answers.invalid import allowed_of, detail_of, place_of
@@ -219,6 +221,8 @@ _ABSENT: Sequence[type[LivewellError]] = (
     JobNotFound,
     ActNotFound,
     AlertNotFound,
+    EventNotFound,
+    UnknownSink,
 )
 
 
