@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -66,3 +67,11 @@ async def test_a_topic_that_is_no_subject_is_refused(nats_lab: NatsLab, topic: s
     told = await send(sink, [replace(event, topic=topic)])
     await sink.close()
     assert told.outcomes[event.id].verdict is Verdict.REFUSED
+
+
+async def test_first_calls_that_overlap_share_one_connection(nats_lab: NatsLab) -> None:
+    """Without the lock around opening, all but one were left open and forgotten."""
+    sink, events = nats_lab.sink(), made(8, lanes_=4)
+    await asyncio.gather(*(send(sink, [event for event in events if event.lane == lane]) for lane in range(4)))
+    await sink.close()
+    assert nats_lab.proxy.counts.connections == 1

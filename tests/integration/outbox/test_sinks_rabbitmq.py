@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from livewell.outbox.sink import Verdict
@@ -45,3 +47,11 @@ async def test_a_full_queue_fails(rabbit_lab: RabbitLab) -> None:
     await sink.close()
     assert told.ids(Verdict.FAILED)
     assert "nack" in told.outcomes[told.ids(Verdict.FAILED)[0]].detail
+
+
+async def test_first_calls_that_overlap_share_one_connection(rabbit_lab: RabbitLab) -> None:
+    """Without the lock around opening, all but one were left open and forgotten."""
+    sink, events = rabbit_lab.sink(), made(8, lanes_=4)
+    await asyncio.gather(*(send(sink, [event for event in events if event.lane == lane]) for lane in range(4)))
+    await sink.close()
+    assert rabbit_lab.proxy.counts.connections == 1

@@ -84,14 +84,16 @@ async def test_a_user_without_the_right_is_away(redis_lab: RedisLab) -> None:
     assert told.outcomes == {}
 
 
-async def test_a_connection_that_died_while_it_idled_costs_nothing(
-    redis_lab: RedisLab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is asked first, so no event becomes unknown."""
-    monkeypatch.setattr("livewell.outbox.sinks.redis._IDLE_SECONDS", 1e-9)
-    sink, events = redis_lab.sink(), made(3)
+@pytest.mark.parametrize("fault", ["cut", "freeze"])
+async def test_a_connection_that_died_while_it_idled_makes_no_event_unknown(redis_lab: RedisLab, fault: str) -> None:
+    """It is asked first. Cut, it is replaced; silent, the sink is away, and nothing was sent."""
+    sink, events = redis_lab.sink(answer_seconds=0.5, connect_seconds=0.5), made(3)
     await send(sink, made(1))
-    redis_lab.cut()
+    for connection in vars(sink)["_client"].connection_pool._available_connections:
+        connection.next_health_check = 0.0  # as if it had idled for a second
+    getattr(redis_lab, fault)()
     told = await send(sink, events)
+    redis_lab.heal()
     await sink.close()
-    assert len(told.ids(Verdict.DELIVERED)) == 3
+    assert told.ids(Verdict.UNKNOWN) == []
+    assert (len(told.ids(Verdict.DELIVERED)), told.away is None) == ((3, True) if fault == "cut" else (0, False))
