@@ -3,11 +3,13 @@
 emit.py          app.emit, in the caller's transaction or in one of its own
 inbox.py         app.inbox: a consumer's effect happens once, however often the event arrives
 outbox.py        app.outbox: topics and sinks, as they are declared
+admin.py         app.outbox.admin: look, pause, redrive, replay
 event.py         an event on its way, in the terms of CloudEvents
 sink.py          what a sink is, and how it says what became of an event
 sinks/           one file for each kind of receiver
 relay/           takes events to a sink
 worker_part.py   what it does in a worker
+duties.py        what of it goes by the clock
 nudges.py        the channel that relays are nudged by
 capability.py    what it offers to the rest
 """

@@ -1,7 +1,7 @@
 -- End the relays of a sink whose lease has run out: what they were delivering has been lost once
 -- more, and their shards are free.
 --
--- Called by: renew_relay, outbox_claim.
+-- Called by: renew_relay, outbox_claim, bury_outside.
 -- p_judge: the relay that buries; only one that has itself renewed without a gap for a whole lease,
 --          its own and the other's, may. NULL: whoever claims outside, which buries outsiders only.
 -- Why the row is deleted FOR UPDATE: exchange_events holds it locked to its end, so a batch

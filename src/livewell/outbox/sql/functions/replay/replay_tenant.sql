@@ -1,6 +1,6 @@
 -- The tenant_hash under which replayed events take their turns: all of them are one tenant more.
 --
--- Called by: feed_replay.
+-- Called by: feed_replay, replay_room.
 CREATE OR REPLACE FUNCTION livewell.replay_tenant()
 RETURNS integer
 LANGUAGE sql
