@@ -1,6 +1,7 @@
 """The shared database of this folder."""
 
+from tests.support.contacts_sql import contacts
 from tests.support.fixtures import other, queue, queue_dsn
 from tests.support.refresh_fixtures import refresh
 
-__all__ = ["other", "queue", "queue_dsn", "refresh"]
+__all__ = ["contacts", "other", "queue", "queue_dsn", "refresh"]

@@ -25,6 +25,7 @@ from starlette.routing import Match
 from livewell.errors import (
     ActNotFound,
     AlertNotFound,
+    ContactNotFound,
     DatabaseConflict,
     DatabaseError,
     DatabaseUnavailable,
@@ -219,6 +220,7 @@ _ABSENT: Sequence[type[LivewellError]] = (
     JobNotFound,
     ActNotFound,
     AlertNotFound,
+    ContactNotFound,
 )
 
 

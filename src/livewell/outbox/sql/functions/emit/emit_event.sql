@@ -1,12 +1,13 @@
 -- Emit one event in the caller's transaction: it exists exactly if that commits.
 --
--- Called by: Emit (app.emit), and by anybody in any language:
+-- Called by: Emit (app.emit), tell_contact, and by anybody in any language:
 --            SELECT livewell.emit_event('orders.created', '{"id": 42}', '42', 'acme').
 -- p_key:     events of one tenant and key are delivered in the order of their transactions. NULL:
 --            no order. An empty text is a key.
 -- Answer:    the event's id, as receivers see it.
 -- Why the number is drawn here and not reserved: an event whose transaction began after another's
 -- commit must have the higher number.
+-- Types are qualified: functions that run with their owner's rights call it.
 CREATE OR REPLACE FUNCTION livewell.emit_event(
     p_topic text,
     p_payload json,
@@ -19,21 +20,21 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $$
 DECLARE
-    v_now       timestamptz;
-    v_tenant    text := coalesce(p_tenant, '');
+    v_now       pg_catalog.timestamptz;
+    v_tenant    pg_catalog.text := coalesce(p_tenant, '');
     v_number    bigint;
     v_hash      bigint;
-    v_day       date;
+    v_day       pg_catalog.date;
     v_max       integer;
 BEGIN
     SELECT t.payload_bytes_max INTO v_max FROM livewell.event_topic t WHERE t.name = p_topic;
     IF v_max IS NULL
         OR p_payload IS NULL
-        OR octet_length(p_payload::text) > v_max
+        OR octet_length(p_payload::pg_catalog.text) > v_max
         OR octet_length(p_key) > 512
         OR octet_length(v_tenant) > 200
         OR octet_length(p_trace) > 200
-        OR strpos(p_payload::text, '\u') > 0
+        OR strpos(p_payload::pg_catalog.text, '\u') > 0
     THEN
         PERFORM livewell.refuse_event(p_topic, p_payload, p_key, v_tenant, p_trace);
     END IF;
@@ -44,7 +45,7 @@ BEGIN
         PERFORM livewell.raise_event_numbers();    -- a failover
     END IF;
     v_now := livewell.now();
-    v_day := (v_now AT TIME ZONE 'UTC')::date;
+    v_day := (v_now AT TIME ZONE 'UTC')::pg_catalog.date;
     v_number := nextval('livewell.event_number_seq');
     INSERT INTO livewell.event (number, created_at, day, topic, tenant, key, payload, trace)
     VALUES (v_number, v_now, v_day, p_topic, v_tenant, p_key, p_payload, p_trace);
