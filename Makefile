@@ -32,7 +32,7 @@ check: $(DEV)           ## linters, types, layers, SQL
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/squawk src/livewell/*/sql/*.sql
+	$(BIN)/squawk src/livewell/*/sql/*.sql src/livewell/apps/*/sql/*.sql
 	$(BIN)/python -m tools.lengths
 
 faults: $(DEV)          ## the whole fault campaign, one JSON line per code (ARGS="F-A2 F-B1", ARGS=--short); without ARGS also the long forms of other tests

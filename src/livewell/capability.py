@@ -44,6 +44,7 @@ BUILT_IN = (
     "livewell.alerts.capability:CAPABILITY",
     "livewell.outbox.capability:CAPABILITY",
     "livewell.operations.capability:CAPABILITY",
+    "livewell.apps.contacts.capability:CAPABILITY",
     "livewell.apps.capability:CAPABILITY",
     "livewell.server.capability:CAPABILITY",
     "livewell.cli.capability:CAPABILITY",

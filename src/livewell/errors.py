@@ -136,6 +136,10 @@ class AlertNotFound(LivewellError):
     """No alert has that number, or no channel that name."""
 
 
+class ContactNotFound(LivewellError):
+    """No contact, merge or conflict of the tenant has that id."""
+
+
 class JobNotFound(LivewellError):
     """No job, finished job or dead letter has that id."""
 

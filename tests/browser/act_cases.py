@@ -8,11 +8,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.browser.act_case import ActCase
+from tests.browser.contact_cases import CONTACTS
+from tests.browser.contact_cases import GIVEN as PEOPLE
 
 _BULK = ("acts.begin act", "acts.end act")
 _WORK = "SELECT livewell.step_bulk_act(100) FROM generate_series(1, 3)"
 
-GIVEN = """
+GIVEN = (
+    """
 INSERT INTO livewell.queue (name, created_at)
 SELECT name, now() FROM unnest(string_to_array('mail asleep b-cancel b-hasten b-redrive b-discard b-group b-all', ' ')) AS name;
 UPDATE livewell.queue SET paused_at = now() WHERE name = 'asleep';
@@ -42,6 +45,9 @@ VALUES ('ops', 'webhook', 'env:OPS', 'P2', false, now(), NULL),
 SELECT livewell.create_key('robot00001', sha256('x'), 'key', 'old robot', '{view}', NULL, false, NULL);
 SELECT livewell.create_key('login00001', sha256('x'), 'login', 'ann', '{view}', NULL, false, 600)
 """
+    + ";\n"
+    + PEOPLE.strip().rstrip(";")
+)
 
 
 def _paused(table: str, name: str) -> str:
@@ -427,4 +433,4 @@ LEAVING = [
     ),
 ]
 
-CASES = [*WORK, *MANY, *VALUES, *UPSTREAMS, *SCHEDULES, *ALERTS, *ACCESS, *LEAVING]
+CASES = [*WORK, *MANY, *VALUES, *UPSTREAMS, *SCHEDULES, *ALERTS, *CONTACTS, *ACCESS, *LEAVING]

@@ -186,7 +186,7 @@ def other_ways(sources: dict[str, str]) -> list[str]:
 
 
 def code() -> dict[str, str]:
-    paths = [*SOURCE.glob("*/sql/functions/**/*.sql"), *SOURCE.rglob("*.py")]
+    paths = [*SOURCE.rglob("sql/functions/**/*.sql"), *SOURCE.rglob("*.py")]
     return {str(path.relative_to(SOURCE)): re.sub(r"--[^\n]*", "", path.read_text()) for path in paths}
 
 

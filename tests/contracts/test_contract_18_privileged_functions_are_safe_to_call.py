@@ -58,6 +58,20 @@ CALLS = {
     "decode(repeat('11', 32), 'hex'), 'x', '{view}', NULL, false, 3600)",
     "withdraw_keys": "SELECT livewell.withdraw_keys('DDDDDDDD', decode(repeat('00', 32), 'hex'), '{AAAAAAAA}', false)",
     "test_channel": "SELECT livewell.test_channel('traps')",
+    "resolve_contact": "SELECT livewell.resolve_contact('acme', '{email,external_id}', '{Änn@Bücher.example,7}', "
+    "'{\"name\": \"Ann\"}', 'request'); SELECT livewell.resolve_contact('acme', '{email}', '{bob@example.com}'); SELECT "
+    "livewell.resolve_contact('acme', '{email,email}', '{änn@bücher.example,bob@example.com}')",
+    "find_contact": "SELECT livewell.find_contact('acme', 'email', 'carl@example.com')",
+    "show_contact": "SELECT livewell.show_contact('acme', 'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11')",
+    "list_contacts": "SELECT livewell.list_contacts('acme', NULL, NULL, 10)",
+    "list_contact_conflicts": "SELECT livewell.list_contact_conflicts('acme', 0, 10)",
+    "decide_contact_conflict": "SELECT livewell.decide_contact_conflict('acme', 1001, 'merge', 'eve')",
+    "unmerge_contact": "SELECT livewell.unmerge_contact('acme', 1001, 'eve')",
+    "erase_contact": "SELECT livewell.erase_contact('acme', 'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11')",
+    "set_identity_policy": "SELECT livewell.set_identity_policy('acme', 'phone', 5, 5, 'ask', '{x}', false, false)",
+    "list_identity_policies": "SELECT livewell.list_identity_policies('acme')",
+    "prune_contacts": "SELECT livewell.prune_contacts(10)",
+    "state_contacts": "SELECT livewell.state_contacts()",
     "redeem_link": "SELECT livewell.redeem_link('BBBBBBBB', decode(repeat('00', 32), 'hex'), 'CCCCCCCC', "
     "decode(repeat('11', 32), 'hex'), 3600)",
 }
@@ -76,6 +90,13 @@ INSERT INTO livewell.api_key (id, user_id, kind, name, scopes, secret_hash, crea
     ('BBBBBBBB', 'key:BBBBBBBB', 'link', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), now() + interval '1 hour') ON CONFLICT DO NOTHING;
 INSERT INTO livewell.alert_channel (name, kind, source, level, repeats, since) VALUES ('traps', 'webhook', 'env:X', 'P2', false, now()) ON CONFLICT DO NOTHING;
 INSERT INTO livewell.schedule (name, seen_at, created_at, every, timeout, kind, missed) VALUES ('livewell.alerts', now(), now(), '1 minute', '1 minute', 'interval', 'skip') ON CONFLICT DO NOTHING;
+INSERT INTO livewell.contact (tenant, id, created_at) SELECT 'acme', id, now() FROM unnest('{c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11, c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd12}'::uuid[]) AS id ON CONFLICT DO NOTHING;
+INSERT INTO livewell.contact_identity (tenant, type, value, original, added_at, contact_id) VALUES ('acme', 'email', 'carl@example.com', 'carl@example.com', now(), 'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11') ON CONFLICT DO NOTHING;
+INSERT INTO livewell.contact_conflict (id, tenant, one_id, other_id, state, why, opened_at) OVERRIDING SYSTEM VALUE
+VALUES (1001, 'acme', 'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11', 'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd12', 'waiting', 'perhaps', now()) ON CONFLICT DO NOTHING;
+INSERT INTO livewell.contact_alias VALUES ('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd13', 'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11', now(), 'acme') ON CONFLICT DO NOTHING;
+INSERT INTO livewell.contact_merge (id, tenant, winner_id, loser_id, loser_born_at, merged_at, why, done_by, moved, fields, gained, aliases) OVERRIDING SYSTEM VALUE
+VALUES (1001, 'acme', 'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11', 'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd13', now(), now(), 'test', 'test', '[["email", "carl@example.com"]]', '{"a": 1}', '{a}', '{}') ON CONFLICT DO NOTHING;
 SELECT setval('livewell.timeline_seq', 77);
 SELECT setval('livewell.event_timeline_seq', 77);
 INSERT INTO livewell.subscription VALUES (livewell.session_hash('c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10'), 'quote', 'PARKED', 'ann') ON CONFLICT DO NOTHING;
@@ -109,7 +130,9 @@ class Attacker(QueueSession):
             "'raise_event_numbers', 'unpark', 'judge_keys', 'verdict', 'is_stale', "
             "'next_due', 'stale_at', 'heartbeat_session', 'key_fits', 'spend_cold_keys', 'spend_cold_read', "
             "'demand_refresh', 'refresh_wanted', 'refresh_jobs', 'refresh_queue', 'enqueue_jobs', 'insert_jobs', "
-            "'merge_jobs', 'read_values', 'registered_type')"
+            "'merge_jobs', 'read_values', 'registered_type', 'enter_tenant', 'every_tenant', "
+            "'identity_rule', 'normal_identity', 'settle_identities', 'known_contact', 'lock_held', 'lock_contacts', "
+            "'merge_contacts', 'tell_contact', 'emit_event', 'event_id', 'refuse_event')"
         )
         self.rows(f"SET SESSION AUTHORIZATION {role}")
         self.rows("CREATE TABLE pg_temp.trap_made (x int)")

@@ -26,7 +26,7 @@ Change = tuple[str, str]
 
 def source(name: str) -> str:
     """The file of one function, whichever package it is in."""
-    [path] = PACKAGES.glob(f"*/sql/functions/**/{name}.sql")
+    [path] = PACKAGES.rglob(f"sql/functions/**/{name}.sql")
     return path.read_text()
 
 

@@ -20,7 +20,7 @@ from livewell.telemetry.gauge import Gauge
 SOURCE = Path(livewell.__file__).parent
 HELP = """
     demo up serve worker migrate types get watch why plan state doctor upstreams queues jobs dead
-    schedules runs singletons health alerts warnings audit keys db settings docs bench
+    schedules runs singletons contacts health alerts warnings audit keys db settings docs bench
     screenshots
 """
 
@@ -36,17 +36,17 @@ def test_every_part_is_of_its_kind() -> None:
     """Gauges have names of their own, checks are functions."""
     gauges: list[Gauge] = [gauge for one in built_in() if one.gauges for gauge in one.load("gauges", one.gauges)]
     checks: list[Check] = [check for one in built_in() if one.checks for check in one.load("checks", one.checks)]
-    assert len({gauge.name for gauge in gauges}) == len(gauges) == 57
-    assert len(checks) == 22
+    assert len({gauge.name for gauge in gauges}) == len(gauges) == 60
+    assert len(checks) == 23
     assert all(gauge.name.startswith(f"{OURS[:-1]}_") for gauge in gauges)
 
 
 def test_every_package_with_sql_is_a_capability_of_its_name() -> None:
     """Else its tables would not be installed."""
-    folders = {path.parent.name for path in SOURCE.glob("*/sql")}
+    folders = {path.parent.name for path in SOURCE.rglob("sql") if path.is_dir()}
     found = {one.name: one.migrations for one in built_in() if one.migrations is not None}
     assert set(found) == folders
-    assert all(found[name] == SOURCE / name / "sql" for name in folders)
+    assert all(found[name] in (SOURCE / name / "sql", SOURCE / "apps" / name / "sql") for name in folders)
 
 
 def test_the_help_lists_commands_in_the_order_of_use() -> None:

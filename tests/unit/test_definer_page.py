@@ -17,7 +17,7 @@ def test_the_page_about_roles_names_every_definer_function() -> None:
     """
     written = {
         path.stem
-        for path in Path(livewell.__file__).parent.glob("*/sql/functions/**/*.sql")
+        for path in Path(livewell.__file__).parent.rglob("sql/functions/**/*.sql")
         if re.search(r"(?m)^SECURITY DEFINER", path.read_text())
     }
     page = (ROOT / "docs" / "reference" / "roles.md").read_text()

@@ -155,7 +155,7 @@ def test_every_field_of_a_type_file_is_on_its_page(monkeypatch: pytest.MonkeyPat
 
 def test_every_function_that_runs_as_its_owner_is_on_the_page_of_roles() -> None:
     """The list of the catalog test, and this page, are the list in the files."""
-    files = ROOT.glob("src/livewell/*/sql/functions/**/*.sql")
+    files = (ROOT / "src").rglob("sql/functions/**/*.sql")
     definers = {file.stem for file in files if "\nSECURITY DEFINER\n" in file.read_text()}
     page = (ROOT / "docs/reference/roles.md").read_text()
     part = page.split("## Functions that run as their owner")[1].split("\n## ")[0]

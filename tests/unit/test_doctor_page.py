@@ -14,7 +14,7 @@ FINDING = re.compile(
 
 def test_every_finding_is_on_the_page_and_has_a_test() -> None:
     """docs/operations/doctor.md is what an operator reads at night."""
-    checks = [*(ROOT / "src/livewell/operations/doctor").glob("*.py"), *(ROOT / "src/livewell").glob("*/doctor.py")]
+    checks = [*(ROOT / "src/livewell/operations/doctor").glob("*.py"), *(ROOT / "src/livewell").glob("**/doctor.py")]
     source = "\n".join(path.read_text() for path in checks)
     words = {word for match in FINDING.findall(source) for word in match if word}
     page = set(re.findall(r"^\| `([a-z_0-9]+)` \|", (ROOT / "docs/operations/doctor.md").read_text(), re.MULTILINE))

@@ -11,7 +11,7 @@ import livewell
 
 PACKAGES = Path(livewell.__file__).parent
 ROLES = ["api", "hub", "operate", "worker", "readonly"]
-MATRICES = ["alerts", "db", "limits", "operations", "outbox", "queue", "schedule", "server"]
+MATRICES = ["alerts", "apps/contacts", "db", "limits", "operations", "outbox", "queue", "schedule", "server"]
 CELL = re.compile(r"-|(?:[rawdUX](?:\([a-z_,]+\))?)+")
 
 
@@ -46,6 +46,6 @@ def test_a_line_that_gives_nobody_anything_is_not_there(package: str) -> None:
 @pytest.mark.parametrize("package", MATRICES)
 def test_functions_of_the_matrix_exist(package: str) -> None:
     """In this package or in another."""
-    names = {path.stem for path in PACKAGES.glob("*/sql/functions/**/*.sql")}
+    names = {path.stem for path in PACKAGES.rglob("sql/functions/**/*.sql")}
 
     assert [name for kind, name, *_ in matrix(package) if kind == "function" and name not in names] == []

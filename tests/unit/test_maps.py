@@ -16,6 +16,7 @@ LINE = re.compile(r"^(?: {4})?(\w+)(?:(?:\.py|/) +| {2,})\S", re.MULTILINE)
 MAPS = (
     "alerts",
     "apps",
+    "apps/contacts",
     "db",
     "db/embedded",
     "db/migrate",
@@ -66,10 +67,10 @@ def test_the_architecture_names_every_package() -> None:
     assert named == there(PACKAGE)
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in PACKAGE.glob("*/sql")))
+@pytest.mark.parametrize("name", sorted({path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("sql")}))
 def test_the_architecture_names_every_table(name: str) -> None:
     """In the row of the package that makes it, and in no other."""
-    files = (PACKAGE / name / "sql").glob("[0-9]*.sql")
+    files = (PACKAGE / name).rglob("sql/[0-9]*.sql")
     made = {
         table
         for path in files

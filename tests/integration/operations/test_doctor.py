@@ -361,6 +361,20 @@ async def test_an_alert_channel_that_is_disabled_is_named(
     assert "channel_disabled" not in await doctor()
 
 
+async def test_contacts_that_wait_for_a_person_are_named(sick: RefreshSession, doctor: Examine) -> None:
+    """After a week; decided, it is no finding."""
+    resolve = "SELECT livewell.resolve_contact('acme inc', '{external_id,email}', %s)"
+    sick.value(resolve, ["1", "ann@example.com"])
+    [conflict] = sick.value(resolve, ["2", "ann@example.com"])["conflicts"]
+    assert "contact_conflicts" not in await doctor()
+    sick.rows("UPDATE livewell.contact_conflict SET opened_at = opened_at - interval '8 days'")
+    found = (await doctor())["contact_conflicts"]
+    assert found.subject == "acme inc"
+    assert "livewell contacts conflicts --tenant 'acme inc'" in found.command
+    sick.value("SELECT livewell.decide_contact_conflict('acme inc', %s, 'merge', 'a test')", conflict)
+    assert "contact_conflicts" not in await doctor()
+
+
 async def test_an_alert_rule_that_gives_no_answer_is_named(
     sick: RefreshSession, doctor: Examine, livewell_dsn: str, livewell_settings: Settings
 ) -> None:

@@ -54,6 +54,7 @@ SELECT livewell.warn('place', 'thing', '{MARK}')
 FILLED = {"{name}": "quote", "{id}": "64", "{key:path}": "AAPL"}
 PLACES = {"/queues/": "mail", "/schedules/": "nightly", "/upstreams/": "fmp"}
 FIELDS = {
+    "/contacts/find": {"type": "email", "value": "ann@example.com"},
     "/types/{name}/{key:path}/ttl": {"ttl": "5m"},
     "/access/keys": {"name": "robot", "scope": "view"},
 }
@@ -66,6 +67,9 @@ ELSEWHERE = {
     "/alerts/channels/{name}/test": "test_dashboard_alerts.py",
     "/alerts/channels/{name}/enable": "test_dashboard_alerts.py",
     "/dead/{id}/edit": "test_dashboard_dead.py",
+    "/contacts/conflicts/{id}/decide": "test_contact_pages.py",
+    "/contacts/merges/{id}/undo": "test_contact_pages.py",
+    "/contacts/{id}/erase": "test_contact_pages.py",
 }
 # Acts that leave no line, each with its reason.
 SILENT = {

@@ -51,6 +51,7 @@ def operate(**more: Any) -> Asks:
     return Asks(frozenset({"operate"}), **more)
 
 
+CONTACT = "c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11"
 PAIRS = {"subscriptions": [{"type": "quote", "key": "AAPL"}]}
 OPEN = {"/v1/login"}
 ROUTES = {
@@ -136,6 +137,16 @@ ROUTES = {
     "GET /v1/outbox/replays": operate(),
     "POST /v1/outbox/replays": operate(body={"sink": "shop", "start": "2026-01-01T00:00:00Z"}),
     "DELETE /v1/outbox/replays/{id}": operate(),
+    "GET /v1/contacts": operate(),
+    "POST /v1/contacts/resolve": operate(body={"identities": [{"type": "email", "value": "ann@example.com"}]}),
+    "POST /v1/contacts/find": operate(body={"type": "email", "value": "ann@example.com"}),
+    "GET /v1/contacts/conflicts": operate(),
+    "POST /v1/contacts/conflicts/{id}": operate(body={"decision": "apart"}),
+    "POST /v1/contacts/merges/{id}/undo": operate(),
+    "GET /v1/contacts/policies": operate(),
+    "PUT /v1/contacts/policies/{type}": operate(body={"limit": 5}, others={"type": "email"}),
+    "GET /v1/contacts/{id}": operate(others={"id": CONTACT}),
+    "DELETE /v1/contacts/{id}": operate(others={"id": CONTACT}),
 }
 # Of the paths. Streams end at once with 404: there is no such session, job or page.
 PATH = {"type": "quote", "key": "AAPL", "name": "quote", "id": "64", "job_id": "999999", "session": "0" * 36}

@@ -20,6 +20,9 @@ from tests.support.servers import new_database
 Connection = psycopg.Connection[Any]
 
 # Functions that may run with the rights of their owner: name → reason. No other may.
+CONTACTS = (
+    "no role has a right on tables of contacts; it enters the tenant it is given, and row security holds it to that"
+)
 DEFINER_ALLOWED = {
     "warn": "livewell_api has no table rights, and nobody shall write a warning that was not redacted and bounded",
     "audit_act": "whoever may act writes a line of the audit, redacted and bounded, and can neither change nor "
@@ -57,6 +60,18 @@ DEFINER_ALLOWED = {
     "redeem_link": "livewell_api has no table rights; it uses up the link it is given, and makes a login with "
     "no more than its scopes",
     "test_channel": "an operator may test a channel and write no alert; its only input is the name of a channel",
+    "resolve_contact": CONTACTS,
+    "find_contact": CONTACTS,
+    "show_contact": CONTACTS,
+    "list_contacts": CONTACTS,
+    "list_contact_conflicts": CONTACTS,
+    "decide_contact_conflict": CONTACTS,
+    "unmerge_contact": CONTACTS,
+    "erase_contact": CONTACTS,
+    "set_identity_policy": CONTACTS,
+    "list_identity_policies": CONTACTS,
+    "prune_contacts": "no role may delete rows of tenants; its only input is a bounded number",
+    "state_contacts": "operators and readers may know how much waits, and not of whom; it answers numbers",
     "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
     "ensure_event_days": "workers insert events but do not own them; making a day's partition needs the owner; "
     "its only input is a bounded number",
@@ -201,6 +216,18 @@ RULES = [
         "AND pg_get_expr(polqual, polrelid) = $$(user_id = NULLIF(current_setting('livewell.user_id'::text, "
         "true), ''::text))$$))",
         "CREATE TABLE livewell.bad (user_id text)",
+    ),
+    Rule(
+        "every table of contacts has row security, forced, and holds the owner's functions to one tenant",
+        "SELECT DISTINCT relname FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = "
+        "'tenant' AND NOT attisdropped "
+        f"WHERE relnamespace = {OURS} AND relkind IN ('r', 'p') AND (relname LIKE 'contact%%' OR relname LIKE "
+        "'identity%%') AND NOT (relrowsecurity AND relforcerowsecurity AND EXISTS ("
+        "SELECT FROM pg_policy WHERE polrelid = pg_class.oid AND polroles = ARRAY['livewell_owner'::regrole::oid] "
+        "AND pg_get_expr(polqual, polrelid) = $$(tenant = NULLIF(current_setting('livewell.tenant'::text, "
+        "true), ''::text))$$))",
+        "CREATE TABLE livewell.contact_bad (tenant text)",
+        "contact_bad",
     ),
     Rule(
         "no policy lets livewell_api or PUBLIC see rows",
@@ -400,7 +427,7 @@ def test_another_clock_is_noticed(db: Connection, clock: str) -> None:
 
 
 NOW = Path(livewell.__file__).parent / "db" / "sql" / "functions" / "now.sql"
-FUNCTION_FILES = sorted(set(Path(livewell.__file__).parent.glob("*/sql/functions/**/*.sql")) - {NOW})
+FUNCTION_FILES = sorted(set(Path(livewell.__file__).parent.rglob("sql/functions/**/*.sql")) - {NOW})
 
 
 @pytest.mark.parametrize("path", FUNCTION_FILES, ids=lambda path: f"{path.parts[-4]}/{path.stem}")

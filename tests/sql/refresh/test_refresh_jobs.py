@@ -80,7 +80,7 @@ def test_an_upstream_has_its_own_queue_and_those_of_its_pools(refresh: RefreshSe
 
 def test_no_other_function_spells_the_name() -> None:
     """refresh_queue() or due_check_name() is called instead, in every package."""
-    spelled = {path.stem for path in PACKAGES.glob("*/sql/functions/**/*.sql") if SPELLED.search(path.read_text())}
+    spelled = {path.stem for path in PACKAGES.rglob("sql/functions/**/*.sql") if SPELLED.search(path.read_text())}
 
     assert spelled == {"refresh_queue", "due_check_name"}
 

@@ -1,4 +1,4 @@
-"""`livewell demo`: the market, kept fresh; or the tour of the queue."""
+"""`livewell demo`: the market, kept fresh; the tour of the queue; or contacts that race."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ T = TypeVar("T")
 
 
 @command("demo")
-@click.argument("which", metavar="[market|tour]", type=click.Choice(["market", "tour"]), default="market")
+@click.argument(
+    "which", metavar="[market|contacts|tour]", type=click.Choice(["market", "contacts", "tour"]), default="market"
+)
 @click.option(
     "--for",
     "seconds",
     type=click.FloatRange(min=1, max=86_400),
     metavar="SECONDS",
-    help="Market: end after so long, and count. The tour ends by itself.",
+    help="Market and contacts: end after so long, and count. The tour ends by itself.",
 )
 @click.option("--faults", is_flag=True, help="Market: a hostile upstream, twenty families of faults.")
 @click.option(
@@ -59,7 +61,7 @@ def demo(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """See it work: a market kept fresh, or a tour of the queue.
+    """See it work: a market kept fresh, contacts that race, or a tour of the queue.
 
     market: hundreds of simulated viewers look at simulated prices; a worker keeps what they look at
     fresh within the limits of the upstream, and a server pushes it to whoever watches. Open the
@@ -67,6 +69,11 @@ def demo(
     (.livewell-demo, or one on the server of DATABASE_URL), and leaves nothing running. With --for
     it ends by comparing everything that was ever stored with the upstream's own log; exit 1 if
     anything was wrong.
+
+    contacts: three worker processes resolve sign-ups, log-ins and imports of the same people, and
+    relay what is told of them; one is killed now and then. It ends (after 20 s, if not told
+    otherwise) with the verdicts of union-find and of the receiver's log; exit 1 if anything was
+    wrong.
 
     tour: works thousands of jobs with two worker processes, kills one of them half-way, and counts.
     Exit 1 if a job was lost or an effect doubled.
@@ -82,6 +89,8 @@ def demo(
     logs.configure(level=settings.log_level, form=settings.log_format)
     if which == "tour":
         good = _tour(settings, jobs or 5000, as_json=as_json)
+    elif which == "contacts":
+        good = _contacts(settings, seconds or 20.0, seed=seed, as_json=as_json)
     else:
         door = _door(print_link=print_link or has_reader(err=as_json))
         good = _market(settings, door, seconds=seconds, faults=faults, seed=seed, port=port, as_json=as_json)
@@ -99,6 +108,23 @@ def _tour(settings: Settings, jobs: int, *, as_json: bool) -> bool:
     if as_json:
         print_json(asdict(tally))
     return tally.good
+
+
+def _contacts(settings: Settings, seconds: float, *, seed: int, as_json: bool) -> bool:
+    from livewell.apps.contacts.demo.race import race  # noqa: PLC0415 - heavy
+
+    out = console(err=as_json)
+    verdict = asyncio.run(_interruptible(race(settings, out.print, seconds=seconds, seed=seed)))
+    out.print(
+        f"{verdict.calls:,} calls, {verdict.people:,} people, {verdict.contacts:,} contacts, {verdict.merges:,} merges; "
+        f"{verdict.events:,} events, {verdict.received:,} received, {verdict.duplicates:,} of them twice; "
+        f"{verdict.kills:,} kills: {len(verdict.lies):,} violations"
+    )
+    for lie in verdict.lies[:20]:
+        out.print(lie)
+    if as_json:
+        print_json(verdict.as_json())
+    return verdict.good
 
 
 def _market(

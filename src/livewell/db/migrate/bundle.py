@@ -16,6 +16,7 @@ from typing import Self
 from livewell.capability import built_in, capabilities
 from livewell.errors import MigrationError
 
+_SOURCE = Path(__file__).parents[2]
 _NUMBERED = re.compile(r"(\d{3})_([a-z0-9_]+)")
 _FUNCTION = re.compile(r"[a-z][a-z0-9_]*")
 _NOT_IN_A_TRANSACTION = (
@@ -69,7 +70,11 @@ class Bundle:
         if root is None:
             folders = {one.name: one.migrations for one in capabilities() if one.migrations is not None}
         else:
-            folders = {one.name: root / one.name / "sql" for one in built_in()}
+            folders = {
+                one.name: root / one.migrations.relative_to(_SOURCE)
+                for one in built_in()
+                if one.migrations is not None and one.migrations.is_relative_to(_SOURCE)
+            }
         found = tuple(_package(folder, name) for name, folder in folders.items() if folder.is_dir())
         _refuse_twins(found)
         return cls(version or importlib.metadata.version("livewell"), found)

@@ -251,6 +251,7 @@ CREATE TYPE livewell.replay_state AS ENUM (
     'cancelled'     -- by a person; what was fed is delivered
 );
 COMMENT ON TYPE livewell.replay_state IS 'How far a replay is.';
+REVOKE ALL ON TYPE livewell.replay_state FROM PUBLIC;
 
 CREATE TABLE livewell.event_replay (
     id              bigint      NOT NULL GENERATED ALWAYS AS IDENTITY,

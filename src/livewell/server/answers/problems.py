@@ -25,6 +25,7 @@ from starlette.routing import Match
 from livewell.errors import (
     ActNotFound,
     AlertNotFound,
+    ContactNotFound,
     DatabaseConflict,
     DatabaseError,
     DatabaseUnavailable,
@@ -223,6 +224,7 @@ _ABSENT: Sequence[type[LivewellError]] = (
     AlertNotFound,
     EventNotFound,
     UnknownSink,
+    ContactNotFound,
 )
 
 

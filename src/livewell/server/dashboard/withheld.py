@@ -16,6 +16,7 @@ from typing import Any
 from livewell.errors import (
     ActNotFound,
     AlertNotFound,
+    ContactNotFound,
     DatabaseUnavailable,
     InvalidOption,
     JobNotFound,
@@ -32,7 +33,16 @@ WORDS = "(hidden: this needs the scope operate)"
 NO_ANSWER = "the database did not answer in time"
 NO_WORDS = "this could not be read; an operator sees why"
 NOTHING_NEWER = "nothing newer could be read; an operator sees why"
-GONE = (ActNotFound, AlertNotFound, JobNotFound, UnknownLimiter, UnknownQueue, UnknownSchedule, UnknownType)
+GONE = (
+    ActNotFound,
+    AlertNotFound,
+    ContactNotFound,
+    JobNotFound,
+    UnknownLimiter,
+    UnknownQueue,
+    UnknownSchedule,
+    UnknownType,
+)
 _OPEN = (Problem, InvalidOption, *GONE)  # they say in our own words what was asked for
 NAMES = frozenset(
     {

@@ -1,12 +1,13 @@
 -- Emit one event in the caller's transaction: it exists exactly if that commits.
 --
--- Called by: Emit (app.emit), and by anybody in any language:
+-- Called by: Emit (app.emit), tell_contact, and by anybody in any language:
 --            SELECT livewell.emit_event('orders.created', '{"id": 42}', '42', 'acme').
 -- p_key:     events of one tenant and key are delivered in the order of their transactions. NULL:
 --            no order. An empty text is a key.
 -- Answer:    the event's id, as receivers see it.
 -- Why the number is drawn here and not reserved: an event whose transaction began after another's
 -- commit must have the higher number.
+-- Types are qualified: functions that run with their owner's rights call it.
 CREATE OR REPLACE FUNCTION livewell.emit_event(
     p_topic text,
     p_payload json,
@@ -19,15 +20,15 @@ LANGUAGE plpgsql
 SET search_path = ''
 AS $$
 DECLARE
-    v_now       timestamptz;
-    v_tenant    text := coalesce(p_tenant, '');
-    v_writer    xid8;
+    v_now       pg_catalog.timestamptz;
+    v_tenant    pg_catalog.text := coalesce(p_tenant, '');
+    v_writer    pg_catalog.xid8;
     v_number    bigint;
     v_hash      bigint;
-    v_day       date;
+    v_day       pg_catalog.date;
     v_max       integer;
-    v_install   text;
-    v_text      text := p_payload;
+    v_install   pg_catalog.text;
+    v_text      pg_catalog.text := p_payload;
 BEGIN
     SELECT t.payload_bytes_max, s.install INTO v_max, v_install
     FROM livewell.event_topic t
@@ -50,7 +51,7 @@ BEGIN
         PERFORM livewell.raise_event_numbers();    -- a failover
     END IF;
     v_now := livewell.now();
-    v_day := (v_now AT TIME ZONE 'UTC')::date;
+    v_day := (v_now AT TIME ZONE 'UTC')::pg_catalog.date;
     v_writer := pg_current_xact_id();       -- before the number is drawn: move_mark
     v_number := nextval('livewell.event_number_seq');
     INSERT INTO livewell.event (number, created_at, day, topic, tenant, key, payload, trace)

@@ -2,6 +2,7 @@
 -- for no character, so receivers could not read them.
 --
 -- Called by: refuse_event.
+-- Types are qualified: functions that run with their owner's rights call it.
 CREATE OR REPLACE FUNCTION livewell.find_bad_escape(p_payload json)
 RETURNS text
 LANGUAGE plpgsql
@@ -9,7 +10,7 @@ IMMUTABLE
 SET search_path = ''
 AS $$
 BEGIN
-    PERFORM p_payload::jsonb;
+    PERFORM p_payload::pg_catalog.jsonb;
     RETURN NULL;
 EXCEPTION
     WHEN untranslatable_character OR invalid_text_representation THEN

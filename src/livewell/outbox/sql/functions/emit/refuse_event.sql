@@ -1,6 +1,7 @@
 -- Say what is wrong with an event, or nothing if it only has escapes that are fine.
 --
 -- Called by: emit_event, emit_events, for an event that may be wrong; emit_dated_event, for all.
+-- Types are qualified: functions that run with their owner's rights call it.
 CREATE OR REPLACE FUNCTION livewell.refuse_event(
     p_topic text, p_payload json, p_key text, p_tenant text, p_trace text
 )
@@ -10,7 +11,7 @@ SET search_path = ''
 AS $$
 DECLARE
     v_max   integer;
-    v_flaw  text;
+    v_flaw  pg_catalog.text;
 BEGIN
     SELECT t.payload_bytes_max INTO v_max FROM livewell.event_topic t WHERE t.name = p_topic;
     IF v_max IS NULL THEN
@@ -20,9 +21,9 @@ BEGIN
     ELSIF p_payload IS NULL THEN
         RAISE EXCEPTION 'event of topic %: it has no payload; the JSON null is one', p_topic
             USING ERRCODE = 'LW005';
-    ELSIF octet_length(p_payload::text) > v_max THEN
+    ELSIF octet_length(p_payload::pg_catalog.text) > v_max THEN
         RAISE EXCEPTION 'event of topic %: its payload has % bytes; % are allowed '
-            '(payload_bytes_max of the topic)', p_topic, octet_length(p_payload::text), v_max
+            '(payload_bytes_max of the topic)', p_topic, octet_length(p_payload::pg_catalog.text), v_max
             USING ERRCODE = 'LW005';
     ELSIF octet_length(p_key) > 512 OR octet_length(p_tenant) > 200 OR octet_length(p_trace) > 200
     THEN

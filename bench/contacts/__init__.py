@@ -1,0 +1,38 @@
+"""Contacts, measured in one run: `livewell bench contacts`.
+
+What each line is: docs/reference/evidence/bench.md.
+
+resolve  who is this, with a million contacts       lab    a database with contacts
+                                                    sizes  how much
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bench import whole_run
+from bench.contacts import resolve
+from bench.contacts.lab import Lab
+from bench.contacts.sizes import Sizes
+from bench.line import Line
+from bench.refresh import stages
+
+__all__ = ["LINE_NAMES", "Sizes", "run", "stages", "table"]
+
+LINES: tuple[Line[Lab], ...] = resolve.LINES
+LINE_NAMES = tuple(line.name for line in LINES)
+
+
+def run(
+    *, pairs: int, say: Callable[[str], None], lines: Sequence[str] = LINE_NAMES, sizes: Sizes | None = None
+) -> dict[str, Any]:
+    """Measure and judge."""
+    given = sizes or Sizes()
+    chosen = [line for line in LINES if line.name in lines]
+    return whole_run.run(chosen, lambda started, folder: Lab(started, given, folder, say), pairs=pairs, sizes=given)
+
+
+def table(document: dict[str, Any]) -> list[list[str]]:
+    """The rows to print: line, ours, peer, ratio, bound, met."""
+    return whole_run.table(LINES, document)

@@ -1,0 +1,62 @@
+"""The forms of the pages of contacts, and people to act on. Conflicts and merges have numbers above 7,000."""
+
+from __future__ import annotations
+
+from tests.browser.act_case import ActCase
+
+_ID = "00000000-0000-4000-8000-00000000700{}"
+
+GIVEN = """
+INSERT INTO livewell.contact (tenant, id, created_at)
+SELECT 'default', ('00000000-0000-4000-8000-00000000700' || n)::uuid, now() - (9 - n) * interval '1 day' FROM generate_series(1, 7) n;
+INSERT INTO livewell.contact_identity (tenant, type, value, original, added_at, contact_id)
+SELECT 'default', 'email', 'person' || n || '@example.com', 'person' || n || '@example.com', now(),
+    ('00000000-0000-4000-8000-00000000700' || n)::uuid FROM generate_series(1, 7) n;
+INSERT INTO livewell.contact_conflict (id, tenant, one_id, other_id, state, why, opened_at) OVERRIDING SYSTEM VALUE
+VALUES (7001, 'default', '00000000-0000-4000-8000-000000007001', '00000000-0000-4000-8000-000000007002', 'waiting', 'a test', now()),
+    (7002, 'default', '00000000-0000-4000-8000-000000007003', '00000000-0000-4000-8000-000000007004', 'waiting', 'a test', now());
+INSERT INTO livewell.contact_alias VALUES ('00000000-0000-4000-8000-000000007008', '00000000-0000-4000-8000-000000007005', now(), 'default');
+INSERT INTO livewell.contact_merge (id, tenant, winner_id, loser_id, loser_born_at, merged_at, why, done_by, moved, fields, gained, aliases) OVERRIDING SYSTEM VALUE
+VALUES (7003, 'default', '00000000-0000-4000-8000-000000007005', '00000000-0000-4000-8000-000000007008', now(), now(), 'a test', 'a test', '[]', '{}', '{}', '{}');
+"""
+
+
+def _page(n: int) -> str:
+    return f"/contacts/{_ID.format(n)}"
+
+
+CONTACTS = [
+    ActCase(
+        "/contacts/find",
+        "/contacts",
+        "Found.",
+        ("contacts.find default: email",),
+        "SELECT count(*) FROM livewell.audit WHERE action = 'contacts.find'",
+        1,
+        typed={"value": "PERSON1@example.com"},
+    ),
+    ActCase(
+        "/contacts/conflicts/7002/decide",
+        "/contacts",
+        "They are one contact now.",
+        ("contacts.decide default: conflict 7002",),
+        "SELECT count(*) FROM livewell.contact_conflict WHERE id = 7002",
+        0,
+    ),
+    ActCase(
+        "/contacts/merges/7003/undo",
+        _page(5),
+        "It lives again, with 0 identities",
+        ("contacts.unmerge default: merge 7003",),
+        "SELECT undone_at IS NOT NULL FROM livewell.contact_merge WHERE id = 7003",
+        True,
+    ),
+    ActCase(
+        f"{_page(6)}/erase",
+        _page(6),
+        "Erased: 1 identities.",
+        ("contacts.erase default: contact",),
+        "SELECT count(*) FROM livewell.contact_tombstone",
+        1,
+    ),
+]
