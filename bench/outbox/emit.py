@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+
 import psycopg
 
 from bench.children import ask
