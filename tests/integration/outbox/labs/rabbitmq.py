@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ import aio_pika
 import pytest
 
 from livewell.outbox.sink import Sink
-from livewell.testing.processes import ChildProcess, free_port
+from livewell.testing.processes import ChildProcess, eventually, free_port
 from livewell.testing.proxy import TcpProxy
 from livewell.testing.sinks import ProxiedLab, Received
-from tests.integration.outbox.labs.parts import PASSWORD, WRONG, make
+from tests.integration.outbox.labs.parts import PASSWORD, WRONG, make, program
 
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 START_SECONDS_MAX = 120
@@ -33,7 +34,7 @@ def rabbit_server(folder: Path) -> Iterator[int]:
     """A broker of our own; gives its port. Skipped, loudly, where the package is not installed."""
     if not SERVER.exists():
         pytest.skip("NO RABBITMQ: its sink is not tested; install it with: apt-get install rabbitmq-server")
-    port, distribution = free_port(), free_port()
+    port, distribution, names = free_port(), free_port(), str(free_port())
     user = _account(folder)
     (folder / "rabbitmq.conf").write_text(
         f"listeners.tcp.1 = 127.0.0.1:{port}\ndefault_user = relay\ndefault_pass = {PASSWORD}\n"
@@ -49,7 +50,7 @@ def rabbit_server(folder: Path) -> Iterator[int]:
         "HOME": str(folder),
         "RABBITMQ_NODENAME": f"livewell-{uuid.uuid4().hex[:12]}@localhost",
         "RABBITMQ_DIST_PORT": str(distribution),
-        "ERL_EPMD_PORT": str(free_port()),
+        "ERL_EPMD_PORT": names,
         "ERL_EPMD_ADDRESS": "127.0.0.1",
         "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq"),
         "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
@@ -59,9 +60,23 @@ def rabbit_server(folder: Path) -> Iterator[int]:
         "RABBITMQ_PID_FILE": str(folder / "pid"),
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 -kernel inet_dist_use_interface {127,0,0,1}",
     }
-    with ChildProcess([], program=SERVER, env=environment, user=user, cwd=folder) as child:
+    epmd = program("epmd")
+    if epmd is None:
+        pytest.skip("NO EPMD: RabbitMQ's sink is not tested; install it with: apt-get install rabbitmq-server")
+    # The broker would start one that outlives it; it finds ours, which ends with the test.
+    with (
+        ChildProcess(["-port", names, "-address", "127.0.0.1"], program=epmd, user=user, cwd=folder),
+        ExitStack() as more,
+    ):
+        eventually(lambda: _listens(int(names)), what="epmd listens")
+        child = more.enter_context(ChildProcess([], program=SERVER, env=environment, user=user, cwd=folder))
         child.wait_for("Server startup complete", timeout=START_SECONDS_MAX)
         yield port
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _account(folder: Path) -> str | None:
