@@ -149,8 +149,8 @@ HOT: dict[str, tuple[Callable[[Filled], list[Plan]], set[str], int]] = {
     "fail": (fail, {"event_delivery_pkey"}, 3 * BATCH),
     "send on": (send_on, {"event_delivery_pkey"}, 1000),
     "beat": (beat, set(), 3 * BATCH),
-    "outbox_claim": (claim_outside, {"event_delivery_ready_idx"}, 64 * BATCH),
-    "outbox_mark": (mark_outside, {"event_delivery_pkey"}, 10 * BATCH),
+    "outbox_claim": (claim_outside, {"event_delivery_ready_idx"}, 100 * BATCH),
+    "outbox_mark": (mark_outside, {"event_delivery_pkey"}, 20 * BATCH),
     "emit_event": (emit, {"event_route_pkey"}, 10),
 }
 

@@ -9,10 +9,12 @@
 -- 50,000 events go as fast after a minute of load under such a snapshot as before; without, at 0.03
 -- of that.
 -- No event is passed over: the mark rises only to numbers whose transactions have all ended, so a
--- late commit is above it. A transaction has its id before it draws a number (emit_event), so all
--- that drew up to settled_number have ids below settled_xid.
--- Deliveries that are made of old events (a replay) are found by the next look from the beginning:
--- ten times as long after the last one as that took, a minute at most.
+-- late commit is above it. A transaction has its id before it draws a number (emit_event). We note
+-- the last number drawn, and in a later turn our own id: it is above the ids of all that had drawn
+-- up to that number. Why not the end of a snapshot: that is the newest id that has ended, plus one,
+-- and the ids of open transactions may be higher.
+-- Deliveries that are made of old events end the mark (feed_replay). A look from the beginning comes
+-- ten times as long after the last one as that took, and after a minute at most.
 CREATE OR REPLACE FUNCTION livewell.move_mark(
     p_relay livewell.relay, p_shards smallint[], p_mark bigint, p_ready bigint[], p_seconds float8
 )
@@ -24,24 +26,23 @@ SET enable_bitmapscan = off
 AS $$
 DECLARE
     v_now       timestamptz := clock_timestamp();
-    v_drawn     bigint;
-    v_snapshot  pg_snapshot;
+    v_own       CONSTANT xid8 := pg_current_xact_id();
+    v_settled   boolean;
     v_from      bigint := 0;
     v_first     bigint;
 BEGIN
     IF p_mark > 0 AND v_now < p_relay.mark_moved_at + interval '100 milliseconds' THEN
         RETURN;
     END IF;
-    -- First the number, then the snapshot: who drew a number up to this one has an id in it.
-    v_drawn := coalesce(pg_sequence_last_value('livewell.event_number_seq'), 0);
-    v_snapshot := pg_current_snapshot();
+    v_settled := pg_snapshot_xmin(pg_current_snapshot()) >= coalesce(p_relay.settled_xid, '0');
     IF p_relay.mark_shards = p_shards THEN
         v_from := p_relay.mark;
         IF p_mark = 0 AND cardinality(p_ready) > 0 THEN
             v_from := least(v_from, (SELECT min(n) - 1 FROM unnest(p_ready) AS n));
         END IF;
     END IF;
-    IF pg_snapshot_xmin(v_snapshot) >= p_relay.settled_xid THEN
+    -- In a statement after that: who has ended is visible.
+    IF v_settled AND p_relay.settled_xid IS NOT NULL THEN
         SELECT d.number INTO v_first FROM livewell.event_delivery d
         WHERE d.sink = p_relay.sink
             AND d.number > v_from
@@ -58,14 +59,9 @@ BEGIN
             WHEN p_seconds <= 0.002 + 0.000006 * cardinality(p_ready) THEN NULL
             ELSE v_now + least(greatest(10 * p_seconds, 0.5), 60) * interval '1 second'
         END,
-        settled_number = CASE
-            WHEN pg_snapshot_xmin(v_snapshot) >= coalesce(r.settled_xid, '0') THEN v_drawn
-            ELSE r.settled_number
-        END,
-        settled_xid = CASE
-            WHEN pg_snapshot_xmin(v_snapshot) >= coalesce(r.settled_xid, '0')
-            THEN pg_snapshot_xmax(v_snapshot) ELSE r.settled_xid
-        END
+        settled_number = CASE WHEN v_settled THEN r.drawn_number ELSE r.settled_number END,
+        settled_xid = CASE WHEN v_settled THEN v_own ELSE r.settled_xid END,
+        drawn_number = coalesce(pg_sequence_last_value('livewell.event_number_seq'), 0)
     WHERE r.id = p_relay.id;
 END
 $$;

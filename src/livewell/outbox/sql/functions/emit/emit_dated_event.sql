@@ -12,6 +12,7 @@ SET search_path = ''
 AS $$
 DECLARE
     v_now       timestamptz;
+    v_writer    xid8;
     v_number    bigint;
     v_day       date;
     v_tenant    text := coalesce(p_tenant, '');
@@ -25,6 +26,7 @@ BEGIN
     END IF;
     v_now := livewell.now();
     v_day := (v_now AT TIME ZONE 'UTC')::date;
+    v_writer := pg_current_xact_id();       -- before the number is drawn: move_mark
     v_number := nextval('livewell.event_number_seq');
     INSERT INTO livewell.event (number, created_at, day, topic, tenant, payload)
     VALUES (v_number, coalesce(p_created_at, v_now), v_day, p_topic, v_tenant, p_payload);

@@ -79,6 +79,14 @@ BEGIN
         (SELECT count(*) FROM wanted), (SELECT count(*) FROM fed)
     INTO v_seen, v_far, v_matched, v_fed
     FROM far f;
+    -- These numbers are below the mark of a relay that has one; in part, their order would be broken.
+    IF v_fed > 0 THEN
+        PERFORM FROM livewell.relay r
+        WHERE r.sink = v_y.sink AND r.mark > v_y.place ORDER BY r.id FOR NO KEY UPDATE;
+        UPDATE livewell.relay r
+        SET mark = 0, mark_until = NULL, mark_shards = NULL
+        WHERE r.sink = v_y.sink AND r.mark > v_y.place;
+    END IF;
     UPDATE livewell.event_replay y
     SET place = coalesce(v_far, y.place), looked = y.looked + v_seen, fed = y.fed + v_fed,
         skipped = y.skipped + v_matched - v_fed,
