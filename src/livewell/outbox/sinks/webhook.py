@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _ANSWER_BYTES_MAX = 65_536
 _AGAIN = frozenset({408, 425, 429, 500, 501, 503})
+_OURS = frozenset({401, 403, 404})
 _KEY = re.compile(r"(whsec_)?[A-Za-z0-9+/]{24,}={0,2}")
 _HOST = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?]|$)")
 
@@ -149,6 +150,10 @@ def answered(status: int, headers: Mapping[str, str]) -> Outcome:
         return DELIVERED
     if status in _AGAIN:
         return Outcome(Verdict.FAILED, f"the endpoint answered {status}", retry_after(headers))
+    if status in _OURS:
+        # Our login or address may be wrong, which is no fault of this event; one event that is not
+        # allowed must not stop the others either. So it is tried again, and its key alone waits.
+        return Outcome(Verdict.FAILED, f"the endpoint answered {status}: look at its address and at our login")
     if 400 <= status <= 499:
         return Outcome(Verdict.REFUSED, f"the endpoint answered {status}: it does not take this event")
     if 300 <= status <= 399:
