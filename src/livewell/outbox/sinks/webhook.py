@@ -3,6 +3,7 @@
     answer                      verdict
     2xx                         delivered
     408, 425, 429, 500-503      failed; again when Retry-After says, if it does
+    401, 403, 404               failed: our login or its address may be wrong
     other 4xx, 410 among them   refused
     3xx                         failed: nobody else is told in its place
     502, 504, other 5xx         unknown: a gateway does not know what the one behind it did
