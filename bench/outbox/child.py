@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import nats
 import psycopg
 import structlog
 from pydantic import SecretStr
@@ -25,7 +26,10 @@ from livewell import Livewell, Settings
 from livewell.cli.commands.worker import settle_memory
 from livewell.outbox.event import Event
 from livewell.outbox.sink import DELIVERED, Outcome, Settle, Verdict
+from livewell.outbox.sinks import registry
+from livewell.outbox.sinks.kind import SinkContext
 
+_AT_ONCE = 256
 _FAILED = Outcome(Verdict.FAILED, "it always fails")
 _BARE = """
 INSERT INTO public.bench_event (number, created_at, day, topic, tenant, key, payload, trace)
@@ -108,9 +112,32 @@ class PickySink(StagedSink):
                 self.taken += 1
 
 
+class NatsSink(StagedSink):
+    """The shipped one; counts what it delivered."""
+
+    def __init__(self, stage: Stage, address: str) -> None:
+        super().__init__(stage)
+        context = SinkContext(environment={"BENCH_NATS": address})
+        self._sink = registry.make_sink(registry.SinkOptions("nats", "env:BENCH_NATS"), context)
+        self.open, self.close = self._sink.open, self._sink.close  # type: ignore[method-assign] # it is they
+
+    async def send(self, events: Sequence[Event], settle: Settle) -> None:
+        """Publish them."""
+        self._stage.handler_started()
+        self.began.append(time.time())
+
+        def count(event: Event, outcome: Outcome) -> None:
+            self.taken += outcome.verdict is Verdict.DELIVERED
+            settle(event, outcome)
+
+        await self._sink.send(events, count)
+
+
 def make_sink(stage: Stage, options: dict[str, Any]) -> StagedSink:
     """As the line wants it. No key ends with a letter."""
     kind = options.get("sink", "null")
+    if kind == "nats":
+        return NatsSink(stage, options["nats"])
     if kind in ("failing", "picky"):
         return PickySink(stage, "00" if kind == "failing" else "z")
     return NotingSink(stage) if kind == "noting" else StagedSink(stage)
@@ -163,6 +190,32 @@ async def send(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"sent": sent}
 
 
+async def make_stream(_: str, options: dict[str, Any]) -> dict[str, Any]:
+    """A stream that takes our topic."""
+    client = await nats.connect(options["nats"])
+    await client.jetstream().add_stream(name="bench", subjects=["orders.>"])
+    await client.close()
+    return {}
+
+
+async def publish(_: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Publish as many as there are, as many at once as our sink has, and nothing else."""
+    client = await nats.connect(options["nats"])
+    stream = client.jetstream(publish_async_max_pending=10_000)
+    body = json.dumps(PAYLOAD, separators=(",", ":")).encode()
+    left = iter(range(options["events"]))
+
+    async def loop() -> None:
+        for n in left:
+            await (await stream.publish_async(TOPIC, body, headers={"Nats-Msg-Id": str(n)}))
+
+    started = time.perf_counter()
+    await asyncio.gather(*(loop() for _ in range(_AT_ONCE)))
+    seconds = time.perf_counter() - started
+    await client.close()
+    return {"seconds": seconds}
+
+
 async def transact(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     """Business transactions, one after the other, each with one event: emitted, or by a bare INSERT.
 
@@ -199,4 +252,5 @@ async def _order(connection: psycopg.AsyncConnection[Any], n: int) -> None:
 
 if __name__ == "__main__":
     structlog.configure(processors=[], logger_factory=lambda *_: structlog.ReturnLogger())
-    perform({"install": install, "work": work, "send": send, "transact": transact})
+    verbs = (install, work, send, transact, make_stream, publish)
+    perform({verb.__name__: verb for verb in verbs})

@@ -3,7 +3,8 @@
 A child program, see bench/stage.py.
 
 The settings are those with the highest pace of a grid on two cores: one worker or several, fetches
-of 100 to 5000, flushes of 100 to 1000. Types are not validated and nothing is logged. A drain ends when its table is empty; the deletes of the last batch are thus within the time.
+of 100 to 5000, flushes of 100 to 1000. Types are not validated and nothing is logged. A drain ends
+when its table is empty; the deletes of the last batch are thus within the time.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ async def work(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     async with _engine(dsn) as engine:
         broker = OutboxBroker(engine, outbox_table=table, logger=None, apply_types=False)
 
-        @broker.subscriber(
+        @broker.subscriber(  # type: ignore[untyped-decorator] # faststream-outbox is not followed by mypy, see pyproject
             _QUEUE,
             max_workers=options.get("workers", _WORKERS),
             fetch_batch_size=options.get("fetch", _FETCH),

@@ -25,7 +25,7 @@ from datetime import datetime
 import structlog
 
 from livewell.db import Database, Row
-from livewell.db.link import Link
+from livewell.db.link import Link, as_numbers
 from livewell.errors import DatabaseError, LivewellError
 from livewell.loops import Waker, WarningBuffer, backoff_seconds, jittered, kind_of
 from livewell.outbox.definition import SinkDefinition
@@ -39,9 +39,7 @@ from livewell.telemetry.redact import redact
 
 log = structlog.get_logger("livewell.outbox")
 
-_EXCHANGE = (
-    "SELECT * FROM livewell.exchange_events(%b, %b::bigint[], %b::text[], %b::text[], %b::float8[], %b::bigint[], %b)"
-)
+_EXCHANGE = "SELECT * FROM livewell.exchange_events($1, $2, $3, $4, $5, $6, $7)"
 _SOURCE = "SELECT install, source FROM livewell.event_source"
 _STATS = "SELECT livewell.add_event_stats(%s, %s::text[], %s::bigint[], %s::bigint[])"
 _AWAY_SECONDS_MAX = 30.0
@@ -138,7 +136,8 @@ class Relay:
         try:
             if self._origin is None:
                 self._origin = (await self._link.call(_SOURCE))[0][:2]
-            rows = await self._link.call(_EXCHANGE, (lease, *settled.columns(), sending, self._room(len(sending))))
+            params = (str(lease), *settled.columns(), as_numbers(sending), str(self._room(len(sending))))
+            rows = await self._link.ask(_EXCHANGE, params)
         except BaseException:
             self._flight.put_back(settled)
             raise

@@ -41,14 +41,14 @@ BEGIN
         RETURN;
     END IF;
     v_numbers := livewell.pick_blocked(p_relay.sink, v_shards, v_half, p_tenant);
-    v_began := clock_timestamp();
+    v_began := livewell.now();
     IF v_began < p_relay.mark_until AND p_relay.mark_shards = v_shards THEN
         v_mark := p_relay.mark;
     END IF;
     v_ready := livewell.pick_ready(
         p_relay, v_shards, p_limit - cardinality(v_numbers), p_tenant, v_mark
     );
-    v_took := extract(epoch FROM clock_timestamp() - v_began);
+    v_took := extract(epoch FROM livewell.now() - v_began);
     IF v_mark > 0 OR p_relay.mark_until IS NOT NULL OR v_took > 0.002 + 0.000006 * p_limit THEN
         PERFORM livewell.move_mark(p_relay, v_shards, v_mark, v_ready, v_took);
     END IF;

@@ -25,7 +25,7 @@ SET enable_seqscan = off
 SET enable_bitmapscan = off
 AS $$
 DECLARE
-    v_now       timestamptz := clock_timestamp();
+    v_now       timestamptz := livewell.now();
     v_own       CONSTANT xid8 := pg_current_xact_id();
     v_settled   boolean;
     v_from      bigint := 0;

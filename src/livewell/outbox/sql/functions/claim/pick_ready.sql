@@ -58,7 +58,7 @@ BEGIN
             SELECT DISTINCT w.place, w.tenant::integer AS tenant FROM walk w WHERE w.found
         ), share AS (
             SELECT o.tenant,
-                ceil(2.0 * v_chunk / (count(*) OVER () * o.places))::integer + 1 AS each
+                ceil(1.25 * v_chunk / (count(*) OVER () * o.places))::integer + 1 AS each
             FROM (SELECT q.tenant, count(*) AS places FROM place q GROUP BY q.tenant) o
         ), candidate AS (
             SELECT c.number, c.key_hash, q.tenant,

@@ -21,7 +21,7 @@ DECLARE
     v_dead  bigint[];
 BEGIN
     WITH bad AS MATERIALIZED (
-        SELECT g.number, g.verdict, g.detail, g.again
+        SELECT g.number, g.verdict, nullif(g.detail, '') AS detail, g.again
         FROM unnest(p_numbers, p_verdicts, p_details, p_again) AS g (number, verdict, detail, again)
         JOIN unnest(p_flying) AS f (number) ON f.number = g.number
         WHERE g.verdict <> 'delivered'
@@ -68,7 +68,7 @@ BEGIN
                 WHERE g.number = ANY (v_dead) ORDER BY g.number
             ),
             ARRAY(
-                SELECT g.detail FROM unnest(p_numbers, p_details) AS g (number, detail)
+                SELECT nullif(g.detail, '') FROM unnest(p_numbers, p_details) AS g (number, detail)
                 WHERE g.number = ANY (v_dead) ORDER BY g.number
             )
         );
