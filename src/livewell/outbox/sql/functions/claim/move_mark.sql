@@ -23,7 +23,7 @@ SET enable_seqscan = off
 SET enable_bitmapscan = off
 AS $$
 DECLARE
-    v_now       timestamptz := clock_timestamp();
+    v_now       timestamptz := livewell.now();
     v_drawn     bigint;
     v_snapshot  pg_snapshot;
     v_from      bigint := 0;
