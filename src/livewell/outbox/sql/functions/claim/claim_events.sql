@@ -15,15 +15,15 @@ SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
 AS $$
 DECLARE
-    v_now       timestamptz := livewell.now();
+    v_now       timestamptz;
     v_shards    smallint[];
     v_numbers   bigint[];
     v_days      date[];
     v_killer    bigint;
     v_ready     bigint[];
     v_mark      bigint := 0;
-    v_began     timestamptz;
-    v_took      float8;
+    v_took      interval;
+    v_seconds   float8;
     -- Half of the batch is for blocked keys; of a batch of one, every second.
     v_half      integer := p_limit / 2 + (p_limit % 2 = 1 AND random() < 0.5)::integer;
 BEGIN
@@ -41,16 +41,17 @@ BEGIN
         RETURN;
     END IF;
     v_numbers := livewell.pick_blocked(p_relay.sink, v_shards, v_half, p_tenant);
-    v_began := livewell.now();
-    IF v_began < p_relay.mark_until AND p_relay.mark_shards = v_shards THEN
+    v_now := livewell.now();
+    IF v_now < p_relay.mark_until AND p_relay.mark_shards = v_shards THEN
         v_mark := p_relay.mark;
     END IF;
     v_ready := livewell.pick_ready(
         p_relay, v_shards, p_limit - cardinality(v_numbers), p_tenant, v_mark
     );
-    v_took := extract(epoch FROM livewell.now() - v_began);
-    IF v_mark > 0 OR p_relay.mark_until IS NOT NULL OR v_took > 0.002 + 0.000006 * p_limit THEN
-        PERFORM livewell.move_mark(p_relay, v_shards, v_mark, v_ready, v_took);
+    v_took := livewell.now() - v_now;
+    v_seconds := extract(epoch FROM v_took);
+    IF v_mark > 0 OR p_relay.mark_until IS NOT NULL OR v_seconds > 0.002 + 0.000006 * p_limit THEN
+        PERFORM livewell.move_mark(p_relay, v_shards, v_mark, v_ready, v_seconds);
     END IF;
     v_numbers := v_numbers || v_ready;
     IF cardinality(v_numbers) = 0 AND v_half < p_limit THEN
