@@ -45,8 +45,7 @@ VALUES ('ops', 'webhook', 'env:OPS', 'P2', false, now(), NULL),
 SELECT livewell.create_key('robot00001', sha256('x'), 'key', 'old robot', '{view}', NULL, false, NULL);
 SELECT livewell.create_key('login00001', sha256('x'), 'login', 'ann', '{view}', NULL, false, 600)
 """
-    + ";\n"
-    + PEOPLE.strip().rstrip(";")
+    ";\n" + PEOPLE.strip().rstrip(";")
 )
 
 
