@@ -44,7 +44,7 @@ def test_the_same_address_in_two_tenants_is_two_people(two: ContactSession) -> N
 
 
 def test_a_function_of_the_owner_sees_the_tenant_that_was_entered(two: ContactSession) -> None:
-    """Whatever its own words forget; proven once with NO FORCE ROW LEVEL SECURITY: everything was seen."""
+    """Whatever its own words forget."""
     two.rows(FORGETFUL)
     try:
         assert [two.value("SELECT livewell.forgetful(%s)", tenant) for tenant in ("acme", "", None, "x")] == [

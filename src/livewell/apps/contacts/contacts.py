@@ -1,7 +1,7 @@
 """`app.contacts`: who is this?
 
-who = await app.contacts.resolve({"email": "Ann@Example.com", "external_id": "acct_7"}, tenant="acme")
-who.contact                                    # the same id for every identity of this person
+who = await app.contacts.resolve({"email": "Ann@Example.com", "external_id": "7"}, tenant="acme")
+who.contact                                    # the same for every identity
 
 Every call is safe to repeat. With tx= it belongs to that transaction; several calls in one
 transaction may deadlock with those of another one, which Postgres ends and you repeat.
