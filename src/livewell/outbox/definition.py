@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from livewell.db.open_app import OpenApp
 from livewell.errors import ConfigurationError
+from livewell.limits.notation import rate as read_rate
 from livewell.outbox.sink import Sink
 from livewell.outbox.sinks.kind import SinkContext
 from livewell.outbox.sinks.registry import SinkOptions, kinds, make_sink
@@ -37,6 +38,7 @@ class SinkPolicy:
     batch_max         events in one batch, at most
     backoff_…         the pause after a failure doubles from base up to cap
     deadline_seconds  what is not answered by then is unknown
+    rate              events that it is sent in any window at most, by all relays together: "100/s"
     """
 
     ordered: bool = True
@@ -45,6 +47,7 @@ class SinkPolicy:
     backoff_base_seconds: float = 1
     backoff_cap_seconds: float = 300
     deadline_seconds: float = 30
+    rate: str | None = None
 
     def document(self, *, outside: bool) -> dict[str, Any]:
         """As declare_sink takes it."""
@@ -89,6 +92,8 @@ def define_sink(
         raise ConfigurationError(f"sink {name}: backoff of {base:g} to {cap:g} s: allowed is 0 ≤ base ≤ cap ≤ 604800 s")
     if not 0.1 <= policy.deadline_seconds <= 600:
         raise ConfigurationError(f"sink {name}: deadline {policy.deadline_seconds:g} s: 0.1 to 600 s are allowed")
+    if policy.rate is not None:
+        read_rate(policy.rate, f"sink {name}")
     return SinkDefinition(name, kind, tuple(topics), policy.document(outside=make is None), make)
 
 

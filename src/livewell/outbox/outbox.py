@@ -76,6 +76,7 @@ class Outbox:
         backoff: Backoff | None = None,
         batch_max: int = 1000,
         deadline: Duration = 30,
+        rate: str | None = None,
         **options: Any,
     ) -> None:
         """Declare where events go.
@@ -83,7 +84,7 @@ class Outbox:
         to: a kind of sink ("nats", "webhook" …; see docs/reference/sinks.md), a callable that makes
         the object that sends, or None if others claim the events with outbox_claim. address:
         env:NAME, the variable that holds it. topics: names, beginnings with a star, or a star.
-        options: those of the kind. It takes what is emitted from now on; a replay sends older events.
+        rate: as "100/s", for all relays together. options: those of the kind. It takes what is emitted from now on; a replay sends older events.
         """
         if name in self.sinks:
             raise ConfigurationError(f"sink {name}: declared twice")
@@ -92,7 +93,7 @@ class Outbox:
             raise ConfigurationError(f'sink {name}: {given}: only a sink of a kind, such as "nats", has these')
         pause = backoff or Backoff(1, 300)
         limit = seconds(deadline, f"sink {name}: deadline")
-        policy = SinkPolicy(ordered, attempts, batch_max, pause.base_seconds, pause.cap_seconds, limit)
+        policy = SinkPolicy(ordered, attempts, batch_max, pause.base_seconds, pause.cap_seconds, limit, rate)
         kind = to if isinstance(to, str) else OUTSIDE if to is None else OWN
         make = maker_of_kind(self._app, name, to, address, options) if isinstance(to, str) else to
         self.sinks[name] = define_sink(name, kind, topics, policy, make)

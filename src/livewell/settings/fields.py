@@ -275,7 +275,7 @@ class Settings(BaseSettings):
 
     sinks: Sinks = _free(
         "a list of tables (in the environment: JSON) with name, kind, address (env:NAME), and optionally topics, "
-        "options, ordered, attempts, batch_max, backoff_base_seconds, backoff_cap_seconds, deadline_seconds; see "
+        "options, ordered, attempts, batch_max, backoff_base_seconds, backoff_cap_seconds, deadline_seconds, rate; see "
         "livewell docs howto/outbox_operate",
         "Where the outbox sends events, beside the sinks that the app declares itself. Addresses are secrets: each "
         "is the name of a variable that holds it.",

@@ -95,6 +95,7 @@ class SinkTable(BaseModel):
     backoff_base_seconds: Annotated[float, Field(ge=0, le=604_800)] = 1
     backoff_cap_seconds: Annotated[float, Field(ge=0, le=604_800)] = 300
     deadline_seconds: Annotated[float, Field(ge=0.1, le=600)] = 30
+    rate: str | None = None
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:

@@ -27,12 +27,14 @@ import structlog
 from livewell.db import Database, Row
 from livewell.db.link import Link, as_numbers
 from livewell.errors import DatabaseError, LivewellError
+from livewell.limits.notation import rate as read_rate
 from livewell.loops import Waker, WarningBuffer, backoff_seconds, jittered, kind_of
 from livewell.outbox.definition import SinkDefinition
 from livewell.outbox.event import Event
 from livewell.outbox.relay.batch_size import BatchSize
 from livewell.outbox.relay.in_flight import InFlight
 from livewell.outbox.relay.lease import Lease, Renewed
+from livewell.outbox.relay.pace import Pace
 from livewell.outbox.relay.sending import send_batch
 from livewell.outbox.sink import Outcome, Sink, SinkAway, Verdict
 from livewell.telemetry.redact import redact
@@ -43,6 +45,7 @@ _EXCHANGE = "SELECT * FROM livewell.exchange_events($1, $2, $3, $4, $5, $6, $7)"
 _SOURCE = "SELECT install, source FROM livewell.event_source"
 _STATS = "SELECT livewell.add_event_stats(%s, %s::text[], %s::bigint[], %s::bigint[])"
 _AWAY_SECONDS_MAX = 30.0
+_PACE_SECONDS_MIN = 0.01
 _DRAIN_SECONDS = 5.0  # of a stop: what is on its way is given so long
 _STRAGGLERS = 100  # that take nothing from the room of the next batch
 
@@ -57,6 +60,9 @@ class Relay:
         self._lease = Lease(database, definition.name, holder, self._on_lost)
         self._flight = InFlight()
         self._size = BatchSize(self._settings.relay_batch_seconds)
+        rate = definition.policy.get("rate")
+        self._asked = 0  # events, by the last exchange
+        self._pace = Pace(None if rate is None else read_rate(rate, definition.name))
         self._waker = Waker()
         self._warnings = WarningBuffer(self._link.call)
         self._sink: Sink | None = None
@@ -128,6 +134,8 @@ class Relay:
         if claimed:
             self._begin(claimed)
             return self._settings.relay_batch_seconds
+        if self._asked == 0 and (rest := self._pace.until_room_seconds(self._shards)) > 0:
+            return min(self._settings.poll_seconds, max(rest, _PACE_SECONDS_MIN))
         return self._settings.poll_seconds
 
     async def _exchange(self) -> list[Event]:
@@ -136,7 +144,8 @@ class Relay:
         try:
             if self._origin is None:
                 self._origin = (await self._link.call(_SOURCE))[0][:2]
-            params = (str(lease), *settled.columns(), as_numbers(sending), str(self._room(len(sending))))
+            self._asked = self._room(len(sending))
+            params = (str(lease), *settled.columns(), as_numbers(sending), str(self._asked))
             rows = await self._link.ask(_EXCHANGE, params)
         except BaseException:
             self._flight.put_back(settled)
@@ -151,6 +160,7 @@ class Relay:
         self.delivered += counts.get("delivered", 0)
         events = [self._event(row) for row in rows[1:]]
         self._flight.add(events)
+        self._pace.sent(len(events))
         return events
 
     def _room(self, sending: int) -> int:
@@ -158,7 +168,12 @@ class Relay:
             return 0
         # A few that take long leave the room to others; many are a sink that takes no more.
         room = max(self._size.now, _STRAGGLERS) - sending
-        return max(0, min(self._size.now, room, self._share.batch_max - sending))
+        wanted = max(0, min(self._size.now, room, self._share.batch_max - sending))
+        return self._pace.room(self._shards, wanted)
+
+    @property
+    def _shards(self) -> int:
+        return 0 if self._share is None else self._share.shards
 
     def _event(self, row: Row) -> Event:
         _, number, lane, created_at, topic, key, tenant, payload, trace, attempt, replay = row

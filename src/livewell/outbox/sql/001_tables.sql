@@ -53,6 +53,7 @@ CREATE TABLE livewell.event_sink (
     declared_at             timestamptz NOT NULL,
     name                    text COLLATE "C" NOT NULL,
     kind                    text COLLATE "C" NOT NULL,
+    rate                    text,                                   -- as "100/s": relays keep to it by their shards
     topics                  text[] COLLATE "C" NOT NULL,            -- patterns: a name, orders.*, or *
     CONSTRAINT event_sink_pkey PRIMARY KEY (id),
     CONSTRAINT event_sink_name_key UNIQUE (name),

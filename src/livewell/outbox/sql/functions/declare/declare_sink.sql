@@ -2,7 +2,7 @@
 --
 -- Called by: Outbox.write (an app that opens), `livewell outbox sinks`.
 -- p_options: ordered, outside, attempts, batch_max, backoff_base_seconds, backoff_cap_seconds,
---            deadline_seconds; what is not there has its default.
+--            deadline_seconds, rate; what is not there has its default.
 -- Answer: its id. It takes events that are emitted from now on; older ones come by a replay.
 CREATE OR REPLACE FUNCTION livewell.declare_sink(
     p_name text, p_kind text, p_topics text[], p_options jsonb DEFAULT '{}'
@@ -27,25 +27,26 @@ BEGIN
     v_new.backoff_base_seconds := coalesce((p_options ->> 'backoff_base_seconds')::float8, 1);
     v_new.backoff_cap_seconds := coalesce((p_options ->> 'backoff_cap_seconds')::float8, 300);
     v_new.deadline_seconds := coalesce((p_options ->> 'deadline_seconds')::float8, 30);
+    v_new.rate := p_options ->> 'rate';
     IF v_old IS NOT DISTINCT FROM v_new AND v_old.id IS NOT NULL THEN
         RETURN v_old.id;
     END IF;
     LOCK TABLE livewell.event_route IN SHARE ROW EXCLUSIVE MODE;
     INSERT INTO livewell.event_sink AS s (
         name, kind, topics, ordered, outside, attempts, batch_max, backoff_base_seconds,
-        backoff_cap_seconds, deadline_seconds, created_at, declared_at
+        backoff_cap_seconds, deadline_seconds, rate, created_at, declared_at
     )
     VALUES (
         p_name, v_new.kind, v_new.topics, v_new.ordered, v_new.outside, v_new.attempts,
         v_new.batch_max, v_new.backoff_base_seconds, v_new.backoff_cap_seconds,
-        v_new.deadline_seconds, v_now, v_now
+        v_new.deadline_seconds, v_new.rate, v_now, v_now
     )
     ON CONFLICT (name) DO UPDATE
     SET kind = v_new.kind, topics = v_new.topics, ordered = v_new.ordered,
         outside = v_new.outside, attempts = v_new.attempts, batch_max = v_new.batch_max,
         backoff_base_seconds = v_new.backoff_base_seconds,
         backoff_cap_seconds = v_new.backoff_cap_seconds,
-        deadline_seconds = v_new.deadline_seconds, declared_at = v_now
+        deadline_seconds = v_new.deadline_seconds, rate = v_new.rate, declared_at = v_now
     RETURNING s.id INTO v_new.id;
     INSERT INTO livewell.relay_shard (sink, shard)
     SELECT v_new.id, i FROM generate_series(0, 63) AS i
