@@ -11,8 +11,9 @@
 -- No event is passed over: the mark rises only to numbers whose transactions have all ended, so a
 -- late commit is above it. A transaction has its id before it draws a number (emit_event), so all
 -- that drew up to settled_number have ids below settled_xid.
--- Deliveries that are made of old events (a replay) are found by the next look from the beginning:
--- ten times as long after the last one as that took, a minute at most.
+-- Who makes old events ready again forgets the mark (feed_replay). What else might be below it is
+-- found by the next look from the beginning: ten times as long after the last one as that took, a
+-- minute at most.
 CREATE OR REPLACE FUNCTION livewell.move_mark(
     p_relay livewell.relay, p_shards smallint[], p_mark bigint, p_ready bigint[], p_seconds float8
 )

@@ -79,6 +79,12 @@ BEGIN
         (SELECT count(*) FROM wanted), (SELECT count(*) FROM fed)
     INTO v_seen, v_far, v_matched, v_fed
     FROM far f;
+    IF v_fed > 0 THEN
+        -- Old numbers are ready again, so nobody may begin behind them (move_mark). Last: who claims
+        -- now does not see them yet, and is waited for.
+        PERFORM FROM livewell.relay r WHERE r.sink = v_y.sink ORDER BY r.id FOR NO KEY UPDATE;
+        UPDATE livewell.relay r SET mark = 0, mark_until = NULL WHERE r.sink = v_y.sink;
+    END IF;
     UPDATE livewell.event_replay y
     SET place = coalesce(v_far, y.place), looked = y.looked + v_seen, fed = y.fed + v_fed,
         skipped = y.skipped + v_matched - v_fed,
