@@ -67,7 +67,7 @@ def test_a_mark_holds_for_the_shards_it_was_found_for(outbox: OutboxSession) -> 
 
 
 def test_a_look_from_the_beginning_comes_again(outbox: OutboxSession) -> None:
-    """It finds deliveries that were made of old events."""
+    """It finds what is below the mark although nothing should be."""
     relay = outbox.relay()
     [number] = outbox.emit("k")
     outbox.rows(
