@@ -26,16 +26,13 @@ from nats.errors import TimeoutError as NothingThere
 from nats.js.api import ConsumerConfig
 
 from livewell import Livewell
-from livewell.outbox.sinks.registry import SinkOptions, make_sink
 from livewell.testing.processes import ChildProcess, eventually_async, free_port
 
 ORDERS = 40
 KILLS = 2  # of each side
 app = Livewell()
 app.outbox.topic("orders.created")
-app.outbox.sink(
-    "shop", lambda: make_sink(SinkOptions("nats", "env:NATS_URL", {"prefix": "shop."})), topics=["orders.*"]
-)
+app.outbox.sink("shop", "nats", address="env:NATS_URL", topics=["orders.*"], prefix="shop.")
 
 
 async def consume(dies_at: int) -> None:
