@@ -18,7 +18,7 @@ EXCEPTION
     WHEN numeric_value_out_of_range THEN
         -- JSON has larger numbers than jsonb: look for the escapes alone, without \\ before them.
         RETURN substring(
-            replace(p_payload::text, '\\', '') FROM
+            replace(p_payload::pg_catalog.text, '\\', '') FROM
             '\\u0000'
             '|\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})'
             '|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}'
