@@ -7,8 +7,8 @@
         await fleet.converge(findings, 30)
         fleet.audit(findings)
 
-Three oracles: what the emitters were told is committed, the table of events, and the log of the
-receiver. A sequence number in the payload is counted by the emitter, key by key, in the order of its
+Three oracles: what the emitters were told is committed, the table of events, and the receiver's
+log. A sequence number in the payload is counted by the emitter, key by key, in the order of its
 commits; Livewell's own numbers judge nothing.
 """
 

@@ -2,8 +2,8 @@
 
     python -m tests.faults.outbox_receiver PORT LOG
 
-A line is `id tenant key seq pid`; the answer is the id. What it has written and not answered when it
-is killed comes again with the same id. A file LOG.down beside the log makes it hang up on everybody.
+A line is `id tenant key seq pid`; the answer is the id. What it has written and not answered when
+it is killed comes again with the same id. A file LOG.down makes it hang up on everybody.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Transactions begin, emit and commit in any order; relays claim, deliver, fail, hang, die, freeze and
 give up shards; letters die and keys are parked. The quick form is the same 40 examples in every
-run; LIVEWELL_MODEL_EXAMPLES=5000 tries that many new ones.
+run; LIVEWELL_MODEL_EXAMPLES=5000 tries that many new ones. Seen to fail when a burial left its shards
+with the dead.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -131,7 +132,9 @@ class OutboxMachine(RuleBasedStateMachine):
         known = {number for number, _ in told} | {number for number, _ in relay.hand}
         behind = [number for number, _ in before if number not in known]
         rest = [number for number, _ in relay.hand][:late]
-        groups = {verdict: [n for n, said in told if said == verdict] for verdict in ("failed", "refused", "unknown")}
+        groups: dict[str, Any] = {
+            verdict: [n for n, said in told if said == verdict] for verdict in ("failed", "refused", "unknown")
+        }
         answer = self.outbox.exchange(
             relay.id,
             delivered=[n for n, said in told if said == "delivered"],
@@ -258,7 +261,9 @@ class OutboxMachine(RuleBasedStateMachine):
 def test_the_receiver_gets_what_was_promised(outbox: OutboxSession, queue_dsn: str) -> None:
     """Whatever happens, in whatever order."""
     with ExitStack() as stack:
-        producers = [stack.enter_context(OutboxSession(queue_dsn)) for _ in range(2)]
+        producers = [OutboxSession(queue_dsn), OutboxSession(queue_dsn)]
+        for one in producers:
+            stack.enter_context(one)
         run_state_machine_as_test(
             cast("type[OutboxMachine]", lambda: OutboxMachine(outbox, producers)),  # it only calls it
             settings=settings(

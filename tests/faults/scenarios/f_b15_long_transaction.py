@@ -1,12 +1,12 @@
 """F-B15: a producer holds its transaction open while others commit, before it and after it.
 
 Its events have low numbers and become visible late. Nobody else waits for it: what others emit
-meanwhile arrives while it is open. When it commits, its events arrive too, none is skipped, and what
-began after its commit comes after it. On one key, short transactions are interleaved at random: no
-event whose transaction began after another's commit arrives before it.
+meanwhile arrives while it is open. When it commits, its events arrive too, and none is skipped. On
+one key, short transactions are interleaved at random: no event whose transaction began after
+another's commit arrives before it.
 
-Can it fail? Seen: with a claim that reads only numbers above the last one that was delivered, the
-late events never came.
+What it guards against was seen in tests/sql/outbox/test_mark.py, and with numbers from a cache in
+tests/races/test_outbox.py.
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@ what it still has, and may finish nothing.
 Nothing is lost, no key comes out of order, and an event comes twice only if it was in flight at a
 kill or a freeze; then with the same id. The judge is the receiver's log.
 
-Can it fail? Seen: with a claim that takes no account of the flight of a relay that was frozen
-(bury_relays without its lease), with finish_events that does not look at the flight, and with
-pick_ready in the order of key_hash, it reports duplicates and keys out of order.
+What was broken on purpose to see the rules fail is in tests/races/test_outbox.py: an exchange
+without the lock on its lease, and a hand-over that does not look at flights.
 """
 
 from __future__ import annotations
