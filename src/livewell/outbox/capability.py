@@ -24,4 +24,7 @@ CAPABILITY = Capability(
             if_locked="a day of events is read, and was not dropped yet",
         ),
     ),
+    gauges="livewell.outbox.gauges:GAUGES",
+    checks="livewell.outbox.doctor:CHECKS",
+    stuck="livewell.outbox.stuck:stuck",
 )
