@@ -10,6 +10,7 @@ from datetime import timedelta
 from tests.browser.act_case import ActCase
 from tests.browser.contact_cases import CONTACTS
 from tests.browser.contact_cases import GIVEN as PEOPLE
+from tests.browser.outbox_rows import OUTBOX
 
 _BULK = ("acts.begin act", "acts.end act")
 _WORK = "SELECT livewell.step_bulk_act(100) FROM generate_series(1, 3)"
@@ -47,6 +48,7 @@ SELECT livewell.create_key('login00001', sha256('x'), 'login', 'ann', '{view}', 
 """
     ";\n" + PEOPLE.strip().rstrip(";")
 )
+GIVEN += ";\n" + OUTBOX.strip().replace("%", "%%")
 
 
 def _paused(table: str, name: str) -> str:
@@ -379,6 +381,74 @@ ALERTS = [
     ),
 ]
 
+OUTGOING = [
+    ActCase(
+        "/outbox/sinks/shop/pause",
+        "/outbox",
+        "shop is paused: what is on its way may end, nothing more is sent.",
+        ("outbox.pause shop",),
+        _paused("event_sink", "shop"),
+        True,
+    ),
+    ActCase(
+        "/outbox/sinks/stopped/resume",
+        "/outbox/sinks/stopped",
+        "stopped goes on.",
+        ("outbox.resume stopped",),
+        _paused("event_sink", "stopped"),
+        False,
+    ),
+    ActCase(
+        "/outbox/dead/shop/9012/redrive",
+        "/outbox/dead",
+        "Event 9012 goes to shop again, before later events of its key.",
+        ("outbox.redrive",),
+        _number("event_delivery", "number = 9012"),
+        1,
+    ),
+    ActCase(
+        "/outbox/dead/shop/9013/reveal",
+        "/outbox/dead/shop/9013",
+        "hunter2",
+        ("outbox.reveal event 9013",),
+        _number("audit", "action = 'outbox.reveal'"),
+        1,
+        where="#payload",
+    ),
+    ActCase(
+        "/outbox/dead/shop/9011/discard",
+        "/outbox/dead/shop/9011",
+        "Event 9011 is discarded: shop does not get it.",
+        ("outbox.discard",),
+        _number("event_block", "state = 'parked'"),
+        0,
+    ),
+    ActCase(
+        "/outbox/dead/redrive",
+        "/outbox/dead?reason=refused",
+        "10 events go to shop again.",
+        ("outbox.redrive",),
+        _number("event_delivery", "number BETWEEN 9021 AND 9030"),
+        10,
+    ),
+    ActCase(
+        "/outbox/dead/discard",
+        "/outbox/dead?reason=lost",
+        "4 events are discarded.",
+        ("outbox.discard",),
+        _number("dead_event", "reason = 'lost'"),
+        0,
+    ),
+    ActCase(
+        "/outbox/replays/1/cancel",
+        "/outbox",
+        "Replay 1 is cancelled: what was sent again stays sent.",
+        ("outbox.cancel",),
+        "SELECT state::text FROM livewell.event_replay",
+        "cancelled",
+    ),
+]
+
 _REVOKED = "SELECT revoked_at IS NOT NULL FROM livewell.api_key WHERE id = '{}'"
 
 ACCESS = [
@@ -432,4 +502,4 @@ LEAVING = [
     ),
 ]
 
-CASES = [*WORK, *MANY, *VALUES, *UPSTREAMS, *SCHEDULES, *ALERTS, *CONTACTS, *ACCESS, *LEAVING]
+CASES = [*WORK, *MANY, *VALUES, *UPSTREAMS, *SCHEDULES, *ALERTS, *OUTGOING, *CONTACTS, *ACCESS, *LEAVING]

@@ -12,6 +12,7 @@ from starlette.routing import compile_path
 
 from livewell.settings import Settings
 from tests.browser.conftest import Complaints, enter
+from tests.browser.outbox_rows import EMPTY_SINK
 from tests.browser.site import Hand, Site, furnish
 from tests.browser.test_dashboard_every_page import REDIRECTS, VIEWS
 from tests.support.http import addresses
@@ -55,7 +56,12 @@ BARE_PLACES = [
     "/runs",
     "/runs/1",
     "/alerts/1",
+    "/outbox/sinks/idle",
+    "/outbox/sinks/idle?state=parked",
+    "/outbox/events/9001",
+    "/outbox/dead/idle/9001",
     # filters that nothing matches
+    "/outbox/dead?sink=zzz",
     "/work?name=zzz",
     "/work/jobs?queue=zzz",
     "/work/jobs?state=failed&queue=zzz",
@@ -124,7 +130,7 @@ async def test_pages_with_nothing_on_them_say_so(  # noqa: PLR0917 - fixtures
         await page.goto(bare.base + path)
         wrong += await wrong_at(page, path, seen)
     await furnish(livewell_dsn, livewell_settings)
-    for statement in BARE_THINGS.strip().split(";\n"):
+    for statement in (*BARE_THINGS.strip().split(";\n"), *EMPTY_SINK.strip().split(";\n")):
         hand.rows(statement)
     for path in BARE_PLACES:
         await page.goto(bare.base + path)

@@ -17,6 +17,7 @@ from starlette.routing import compile_path
 
 from livewell.capability import capabilities
 from tests.browser.conftest import Complaints, LogIn
+from tests.browser.outbox_rows import HOSTILE_EVENT, OUTBOX
 from tests.browser.site import Hand, Site
 from tests.browser.test_dashboard_types import HOSTILE, furnish_trouble
 from tests.support.listed_rows import FILL
@@ -58,8 +59,16 @@ ADDRESSES = [
     "/alerts/1",
     "/runs?outcome=failed",
     "/runs/1",
+    "/outbox/sinks/shop",
+    "/outbox/sinks/shop?state=parked",
+    "/outbox/sinks/books",
+    "/outbox/dead?sink=shop&reason=lost",
+    "/outbox/dead/shop/9011",
+    "/outbox/dead/shop/9099",
+    "/outbox/events/9008",
+    "/outbox/events/9099",
 ]
-REDIRECTS = {"/work/look", "/acts/new"}  # they lead to another address
+REDIRECTS = {"/work/look", "/outbox/look", "/acts/new"}  # they lead to another address
 MORE = """
 INSERT INTO livewell.batch (id, created_at, sealed_at, remaining) VALUES (77, now(), now(), 3);
 UPDATE livewell.job SET batch_id = 77 WHERE id BETWEEN 9001 AND 9003;
@@ -83,7 +92,9 @@ def stage(hand: Hand) -> None:
     for statement in FILL.strip().split(";\n"):
         hand.rows(statement.replace("%", "%%"))
     text = "'" + HOSTILE.replace("'", "''").replace("%", "%%") + "'"
-    for statement in MORE.strip().split(";\n"):
+    for statement in OUTBOX.strip().split(";\n"):
+        hand.rows(statement.replace("%", "%%"))
+    for statement in (*MORE.strip().split(";\n"), *HOSTILE_EVENT.strip().split(";\n")):
         hand.rows(statement.replace("%(text)s", text))
 
 
@@ -110,7 +121,8 @@ def test_every_view_is_opened() -> None:
     missing = [
         view
         for view in VIEWS
-        if view != "/work/look" and not any(compile_path(view)[0].fullmatch(one) for one in opened)
+        if view not in ("/work/look", "/outbox/look")
+        and not any(compile_path(view)[0].fullmatch(one) for one in opened)
     ]
     assert missing == []
 

@@ -38,6 +38,8 @@ UNREAD = {
     "/dead": {"filters"},
     "/work": {"look"},
     "/work/jobs": {"filter"},
+    "/outbox": {"look"},
+    "/outbox/dead": {"filters"},
 }
 KEPT = {"/limits": {"slow"}, "/doctor": {"findings"}}
 PANELS = """() => [...document.querySelectorAll(".panel[id]")].map((one) => ({

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.support.outbox_sql import TABLES as OUTBOX_TABLES
 from tests.support.queue_sql import Row
 from tests.support.store_sql import StoreSession
 
@@ -31,7 +32,9 @@ class AlertSession(StoreSession):
     """One session on one connection; the clock stands still until it is moved."""
 
     def reset(self) -> None:
-        self.connection.execute("; ".join(f"DELETE FROM livewell.{table}" for table in TABLES).encode())
+        self.connection.execute(
+            "; ".join(f"DELETE FROM livewell.{table}" for table in (*TABLES, *OUTBOX_TABLES)).encode()
+        )
         super().reset()
 
     # -- rules ------------------------------------------------------------------------------------

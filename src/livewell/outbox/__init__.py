@@ -9,6 +9,9 @@ event.py         an event on its way, in the terms of CloudEvents
 sink.py          what a sink is, and how it says what became of an event
 sinks/           one file for each kind of receiver
 relay/           takes events to a sink
+doctor.py        checks of the doctor
+gauges.py        its gauges
+stuck.py         what stands still, in few words
 worker_part.py   what it does in a worker
 duties.py        what it does by the clock
 nudges.py        the channel that relays are nudged by

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from livewell.capability import Capability, Chore, CommandEntry
+from livewell.capability import Act, Capability, Chore, CommandEntry, View
+
+_PAGES = "livewell.server.dashboard.pages.outbox"
 
 CAPABILITY = Capability(
     name="outbox",
@@ -24,4 +26,26 @@ CAPABILITY = Capability(
             if_locked="a day of events is read, and was not dropped yet",
         ),
     ),
+    gauges="livewell.outbox.gauges:GAUGES",
+    checks="livewell.outbox.doctor:CHECKS",
+    stuck="livewell.outbox.stuck:stuck",
+    views=(
+        View("/outbox", "What is leaving?", f"{_PAGES}:panels", "Outbox"),
+        View("/outbox/look", "Which event?", f"{_PAGES}:look", live=False),
+        View("/outbox/sinks/{name}", "Does this sink take everything?", f"{_PAGES}_sink:panels"),
+        View("/outbox/events/{id}", "Where did this event go?", f"{_PAGES}_event:panels"),
+        View("/outbox/dead", "What did a sink not take in the end?", f"{_PAGES}_dead:panels"),
+        View("/outbox/dead/{sink}/{id}", "Why did this event not arrive?", f"{_PAGES}_dead:one"),
+    ),
+    acts=(
+        Act("/outbox/sinks/{name}/pause", f"{_PAGES}:pause"),
+        Act("/outbox/sinks/{name}/resume", f"{_PAGES}:resume"),
+        Act("/outbox/dead/redrive", f"{_PAGES}_dead:redrive_group"),
+        Act("/outbox/dead/discard", f"{_PAGES}_dead:discard_group"),
+        Act("/outbox/dead/{sink}/{id}/redrive", f"{_PAGES}_dead:redrive"),
+        Act("/outbox/dead/{sink}/{id}/discard", f"{_PAGES}_dead:discard"),
+        Act("/outbox/dead/{sink}/{id}/reveal", f"{_PAGES}_dead:reveal"),
+        Act("/outbox/replays/{id}/cancel", f"{_PAGES}:cancel_replay", page="/outbox"),
+    ),
+    overview=f"{_PAGES}:overview",
 )

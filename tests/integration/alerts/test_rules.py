@@ -17,6 +17,7 @@ from livewell.alerts.channel import Channel
 from livewell.alerts.deliver import deliver
 from livewell.alerts.rules import evaluate
 from livewell.db import Database
+from tests.integration.alerts import outbox_cases as events
 from tests.support.alerts_sql import AlertSession
 from tests.support.receiver import Receiver
 from tests.support.store_sql import QUEUE as REFRESHES
@@ -340,6 +341,10 @@ CASES = [
     ),
     Case("credential_missing", "P1", "paid", worker_without_key, worker_with_key, keep=stays_alive),
     Case("background_waiting", "P2", "work", background_job_waits, drain),
+    Case("outbox_late", "P1", "shop", events.event_waits, events.deliver_all, prepare=events.empty_outbox, lasts=1),
+    Case("sink_away", "P1", "shop", events.sink_is_gone, events.sink_is_back, prepare=events.empty_outbox),
+    Case("key_parked", "P2", "shop", events.refused_and_parked, events.discarded, prepare=events.empty_outbox),
+    Case("outbox_dead", "P2", "shop", events.refused, nothing, prepare=events.empty_outbox),
 ]
 
 
@@ -449,6 +454,51 @@ async def test_a_type_that_needs_no_refresh_is_not_silent(alerts: AlertSession, 
         alerts.advance(MINUTE)
         still_there(alerts)
         assert (await evaluate(database, rules=["type_silent"])).fired == 0
+
+
+async def test_what_a_person_decided_about_is_not_late(alerts: AlertSession, database: Database) -> None:
+    """Events of a paused sink, events behind a dead letter, and replays wait for as long as they do."""
+    rules = ["outbox_late", "sink_away"]
+
+    async def fired() -> int:
+        """At two looks together."""
+        n = 0
+        for _ in range(2):
+            alerts.advance(MINUTE)
+            n += (await evaluate(database, rules=rules)).fired
+        return n
+
+    events.empty_outbox(alerts)
+    events.refused_and_parked(alerts)
+    alerts.advance(HOUR)
+    assert await fired() == 0
+    events.discarded(alerts)
+    events.event_waits(alerts)
+    alerts.rows("UPDATE livewell.event_delivery SET replay = true")
+    assert await fired() == 0
+    alerts.rows("UPDATE livewell.event_delivery SET replay = false")
+    events.sink_is_gone(alerts)
+    alerts.rows("UPDATE livewell.event_sink SET paused_at = livewell.now()")
+    assert await fired() == 0
+    alerts.rows("UPDATE livewell.event_sink SET paused_at = NULL")
+    assert await fired() == 2
+
+
+async def test_the_summary_says_why_an_event_is_late(alerts: AlertSession, database: Database) -> None:
+    """Whoever is woken reads it first."""
+
+    async def summary() -> str:
+        await evaluate(database, rules=["outbox_late"])
+        alerts.advance(MINUTE)
+        await evaluate(database, rules=["outbox_late"])
+        return str(alerts.value("SELECT summary FROM livewell.alert WHERE rule = 'outbox_late'"))
+
+    events.empty_outbox(alerts)
+    events.event_waits(alerts)
+    assert await summary() == "sink shop: an event has been waiting for 7 min, and no relay is there"
+    events.sink_is_gone(alerts)
+    alerts.rows("DELETE FROM livewell.alert_firing; DELETE FROM livewell.alert")
+    assert (await summary()).endswith("min, and the sink is away")
 
 
 async def test_the_due_checks_term_is_no_run(alerts: AlertSession, database: Database) -> None:

@@ -48,15 +48,31 @@ INSERT INTO livewell.notification (firing_id, next_at, settled_at, attempts, sta
 SELECT id, now(), now(), 1, 'refused', 'hook' FROM livewell.alert_firing;
 INSERT INTO livewell.notification_attempt (firing_id, started_at, lease_until, ended_at, status, outcome, channel, detail)
 SELECT id, now(), now(), now(), 400, 'refused', 'hook', '{MARK}' FROM livewell.alert_firing;
-SELECT livewell.warn('place', 'thing', '{MARK}')
+SELECT livewell.warn('place', 'thing', '{MARK}');
+SELECT livewell.ensure_event_days(3);
+SELECT livewell.declare_topic('orders.created', '{{}}'), livewell.declare_sink('shop', 'webhook', ARRAY['*'], '{{}}');
+INSERT INTO livewell.event (number, created_at, day, topic, tenant, key, payload)
+SELECT n, now(), (now() AT TIME ZONE 'UTC')::date, 'orders.created', '', 'a', '{{"note": "{MARK}"}}' FROM generate_series(64, 65) n;
+INSERT INTO livewell.dead_event (number, key_hash, died_at, day, tenant_hash, sink, shard, attempt, lost, parks, topic, reason, detail)
+SELECT 64, 1, now(), (now() AT TIME ZONE 'UTC')::date, 1, id, 1, 1, 0, false, 'orders.created', 'refused', '{MARK}' FROM livewell.event_sink;
+INSERT INTO livewell.event_delivery (number, key_hash, day, tenant_hash, sink, shard, attempt, aside)
+SELECT 65, 2, (now() AT TIME ZONE 'UTC')::date, 1, id, 2, 1, true FROM livewell.event_sink;
+INSERT INTO livewell.event_block (key_hash, number, retry_at, since, sink, shard, state, reason)
+SELECT 2, 65, now() + interval '1 hour', now(), id, 2, 'failed', '{MARK}' FROM livewell.event_sink;
+SELECT livewell.renew_relay(livewell.register_relay('shop', 'test', '1', 3600), 3600, NULL, '{MARK}');
+INSERT INTO livewell.event_replay
+    (id, created_at, from_at, to_at, fed_at, rate, first_number, last_number, place, day, sink, request_key)
+OVERRIDING SYSTEM VALUE SELECT 64, now(), now(), now(), now(), 1, 1, 2, 1, now(), id, 'a request' FROM livewell.event_sink
 """
 # What stands in the path of an act, and what its form holds, so that there is something to do.
-FILLED = {"{name}": "quote", "{id}": "64", "{key:path}": "AAPL"}
-PLACES = {"/queues/": "mail", "/schedules/": "nightly", "/upstreams/": "fmp"}
+FILLED = {"{name}": "quote", "{id}": "64", "{key:path}": "AAPL", "{sink}": "shop"}
+PLACES = {"/queues/": "mail", "/schedules/": "nightly", "/upstreams/": "fmp", "/outbox/": "shop"}
 FIELDS = {
     "/contacts/find": {"type": "email", "value": "ann@example.com"},
     "/types/{name}/{key:path}/ttl": {"ttl": "5m"},
     "/access/keys": {"name": "robot", "scope": "view"},
+    "/outbox/dead/redrive": {"sink": "shop", "topic": "orders.created", "reason": "refused"},
+    "/outbox/dead/discard": {"sink": "shop", "topic": "orders.created", "reason": "refused"},
 }
 # Acts that need more than a row to act on; each is driven, with its line in the audit, by the test that is named.
 ELSEWHERE = {

@@ -18,11 +18,13 @@ from livewell.errors import (
     AlertNotFound,
     ContactNotFound,
     DatabaseUnavailable,
+    EventNotFound,
     InvalidOption,
     JobNotFound,
     UnknownLimiter,
     UnknownQueue,
     UnknownSchedule,
+    UnknownSink,
     UnknownType,
 )
 from livewell.queue.why import Why
@@ -36,16 +38,19 @@ NOTHING_NEWER = "nothing newer could be read; an operator sees why"
 GONE = (
     ActNotFound,
     AlertNotFound,
+    EventNotFound,
     ContactNotFound,
     JobNotFound,
     UnknownLimiter,
     UnknownQueue,
     UnknownSchedule,
+    UnknownSink,
     UnknownType,
 )
 _OPEN = (Problem, InvalidOption, *GONE)  # they say in our own words what was asked for
 NAMES = frozenset(
     {
+        "away_reason",
         "detail",
         "error",
         "errors",

@@ -1,7 +1,7 @@
 -- For which of these subjects a condition has been seen at every evaluation for at least so long.
 --
--- Called by: rule_calls_near_limit, rule_queue_deep, rule_queue_stalled, rule_type_silent,
---            rule_upstream_silent, rule_watched_not_fresh; rules with "for 30 minutes", once per
+-- Called by: rule_calls_near_limit, rule_outbox_late, rule_queue_deep, rule_queue_stalled,
+--            rule_type_silent, rule_upstream_silent, rule_watched_not_fresh; rules with "for 30 minutes", once per
 --            evaluation, with all subjects for which the condition holds now, the rule's row locked
 --            (evaluate_rule).
 -- p_gap:     how long nobody may have looked: what happened meanwhile is not known, so the run

@@ -1,7 +1,7 @@
 -- The last sample of a part of the system, and whether the caller is to take a new one.
 --
--- Called by: read_queue_sample, state_refresh. Whoever is told to take it calls keep_sample afterwards,
---            in the same transaction.
+-- Called by: read_queue_sample, state_refresh, state_outbox. Whoever is told to take it calls
+--            keep_sample afterwards, in the same transaction.
 -- Of those who ask at once one is told to; the others are given the old one, which says how old it
 -- is. The lock is one of the transaction: it works behind a pooler, and ends with the asker.
 -- Older than three times the age, everybody is told to: whoever was told before is stuck. So is a

@@ -1,7 +1,7 @@
 -- Keep a sample for those who ask next; false when it cannot be kept: on a replica, in a
 -- transaction that only reads, or for a role that may only look.
 --
--- Called by: read_queue_sample, state_refresh.
+-- Called by: read_queue_sample, state_refresh, state_outbox.
 CREATE OR REPLACE FUNCTION livewell.keep_sample(p_name text, p_now timestamptz, p_value jsonb)
 RETURNS boolean
 LANGUAGE plpgsql

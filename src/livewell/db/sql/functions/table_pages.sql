@@ -1,8 +1,8 @@
 -- How many pages a table has now, and which share of them (in percent) to look at so that about
 -- p_pages are read.
 --
--- Called by: sample_queue, sample_refresh. Asks the file system, not the statistics: right at once,
---            also after a million rows came in a minute.
+-- Called by: sample_queue, sample_refresh, sample_outbox, count_dead_events. Asks the file system,
+--            not the statistics: right at once, also after a million rows came in a minute.
 CREATE OR REPLACE FUNCTION livewell.table_pages(p_table regclass, p_pages integer)
 RETURNS TABLE (pages bigint, percent float8)
 LANGUAGE plpgsql

@@ -124,7 +124,7 @@ async def reveal(visit: Visit) -> Answer:
     """Show the payload as it is stored, secrets included, to be edited; who looked is written down."""
     number = visit.number("id")
     record = await _acting(visit).letter(number)
-    await record_reveal(visit, "dead.reveal", number)
+    await record_reveal(visit, "dead.reveal", f"job {number}")
     return _answer(record, _edit(visit, record))
 
 

@@ -119,7 +119,7 @@ async def reveal(visit: Visit) -> Answer:
     """Show the payload as it is stored, secrets included; who looked is written down."""
     number = visit.number("id")
     job = await acting(visit).job(number)
-    await record_reveal(visit, "jobs.reveal", number)
+    await record_reveal(visit, "jobs.reveal", f"job {number}")
 
     async def payload() -> Loaded:
         return loaded(

@@ -38,9 +38,9 @@ def masked(text: str | None) -> str | None:
     return _MARKED.sub(r"\1", made)
 
 
-async def record_reveal(visit: Visit, action: str, job_id: int) -> None:
-    """Write down that this caller is shown a payload with its secrets. Comes before it is shown."""
-    await visit.state.pools.operate.call(_REVEALED, line(action, f"job {job_id}"))
+async def record_reveal(visit: Visit, action: str, subject: str) -> None:
+    """Write down that this caller is shown the payload of a job or event with its secrets. Comes before it is shown."""
+    await visit.state.pools.operate.call(_REVEALED, line(action, subject))
 
 
 def has_secrets(text: str | None) -> bool:

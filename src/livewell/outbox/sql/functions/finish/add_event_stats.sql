@@ -1,6 +1,7 @@
 -- Add what a relay did lately to the counts of its sink, by the minute.
 --
--- Called by: Relay, every few seconds. p_milliseconds: at the sink, in all.
+-- Called by: Relay, every few seconds; bury_relays, with lost_lease. p_milliseconds: at the sink,
+--            in all.
 CREATE OR REPLACE FUNCTION livewell.add_event_stats(
     p_sink text, p_outcomes text[], p_n bigint[], p_milliseconds bigint[]
 )

@@ -86,7 +86,9 @@ BEGIN
     ) h
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(k.n) FILTER (WHERE k.outcome = 'delivered'), 0)::bigint AS delivered,
-            coalesce(sum(k.n) FILTER (WHERE k.outcome <> 'delivered'), 0)::bigint AS failed
+            coalesce(
+                sum(k.n) FILTER (WHERE k.outcome NOT IN ('delivered', 'lost_lease')), 0
+            )::bigint AS failed
         FROM livewell.event_stat k
         WHERE k.sink = s.id AND k.minute > v_now - interval '5 minutes'
     ) t
