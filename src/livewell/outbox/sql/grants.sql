@@ -48,7 +48,7 @@ function drop_deliveries            -        -        X        X        -
 function drop_event_day             -        -        -        X        -
 function emit_dated_event           -        -        -        X        -
 function emit_event                 -        -        X        X        -
-function emit_events                -        -        X        X        -
+function emit_events                -        -        -        X        -
 function ensure_event_days          -        -        -        X        -
 function event_id                   -        -        X        X        X
 function event_number               -        -        X        X        X

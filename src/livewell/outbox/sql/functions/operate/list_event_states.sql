@@ -53,7 +53,11 @@ BEGIN
     FROM livewell.event_sink s
     LEFT JOIN livewell.event_delivery d ON d.number = p_number AND d.sink = s.id
     LEFT JOIN livewell.dead_event x ON x.number = p_number AND x.sink = s.id
-    LEFT JOIN livewell.event_block b ON b.sink = s.id AND b.key_hash = d.key_hash
+    -- LIMIT: a join would read all blocks of the sink.
+    LEFT JOIN LATERAL (
+        SELECT k.* FROM livewell.event_block k
+        WHERE k.sink = s.id AND k.key_hash = d.key_hash LIMIT 1
+    ) b ON true
     LEFT JOIN LATERAL (
         SELECT r.id AS relay, g.since
         FROM livewell.relay r

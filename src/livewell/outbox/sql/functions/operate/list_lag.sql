@@ -2,7 +2,8 @@
 --
 -- Called by: OutboxAdmin.lag.
 -- Index:     event_delivery_ready_idx by walk_places, up to 4,096 places; event_block_pkey, up to
---            4,096 keys; then up to 1,000 events of each of the tenants that are shown.
+--            4,096 keys, each by event_delivery_aside_idx; then up to 1,000 events of each tenant that
+--            is shown.
 -- waiting:   what is ready; what is set aside is counted by list_blocks. is_all: false if there are
 --            more places than were looked at. A replay takes turns as a tenant; it has no name.
 CREATE OR REPLACE FUNCTION livewell.list_lag(p_sink text, p_limit integer)
@@ -32,10 +33,14 @@ BEGIN
     ), blocked AS MATERIALIZED (
         SELECT d.tenant_hash, d.number, d.day, d.replay
         FROM (
-            SELECT b.number FROM livewell.event_block b WHERE b.sink = v_sink LIMIT c_places
+            SELECT b.number, b.key_hash FROM livewell.event_block b
+            WHERE b.sink = v_sink LIMIT c_places
         ) b
-        JOIN livewell.event_delivery d ON d.number = b.number AND d.sink = v_sink
-        WHERE d.aside
+        CROSS JOIN LATERAL (
+            SELECT a.* FROM livewell.event_delivery a
+            WHERE a.sink = v_sink AND a.key_hash = b.key_hash AND a.number = b.number AND a.aside
+            LIMIT 1
+        ) d
     ), first AS (
         SELECT DISTINCT ON (o.tenant_hash) o.*
         FROM (
