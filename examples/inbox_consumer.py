@@ -3,8 +3,8 @@
     order + event ──commit──▶ relay ──▶ NATS JetStream ──▶ consumer: inbox + payment ──commit──▶ acknowledge
                              kill -9                              kill -9 ┴─────── or here ──┘
 
-The relay and the consumer are processes of their own. Both are killed in the middle of their work, so
-the stream has repeats and the consumer gets some events again. The inbox drops them, in the
+The relay and the consumer are processes of their own. Both are killed in the middle of their work,
+so the stream has repeats and the consumer gets some events again. The inbox drops them, in the
 transaction of the payment.
 
 Run: python examples/inbox_consumer.py

@@ -104,7 +104,8 @@ class OutboxAdmin:
     ) -> BlockPage:
         """A page of keys that wait: the event that blocks each, and how many are set aside behind it.
 
-        One call looks at 10,000 keys: a page may have fewer than `limit`, or none, and still a next.
+        One call looks at 10,000 keys: a page may have fewer than `limit`, or none, and still a
+        next.
         """
         _check("state", state, BLOCK_STATES)
         read = _PLACE.fullmatch(after or "0:0")

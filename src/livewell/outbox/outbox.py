@@ -84,7 +84,8 @@ class Outbox:
         to: a kind of sink ("nats", "webhook" …; see docs/reference/sinks.md), a callable that makes
         the object that sends, or None if others claim the events with outbox_claim. address:
         env:NAME, the variable that holds it. topics: names, beginnings with a star, or a star.
-        rate: as "100/s", for all relays together. options: those of the kind. It takes what is emitted from now on; a replay sends older events.
+        rate: as "100/s", for all relays together. options: those of the kind. It takes what is
+        emitted from now on; a replay sends older events.
         """
         if name in self.sinks:
             raise ConfigurationError(f"sink {name}: declared twice")

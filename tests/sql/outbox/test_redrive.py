@@ -116,7 +116,8 @@ def test_what_is_redriven_while_its_key_is_let_go_is_not_forgotten(
     """A claim that finds nothing set aside deletes the block; a redrive at that moment needs it.
 
     The redrive has begun and is not committed; the claim waits for it and sees what it set aside.
-    Seen failing (the event was never delivered) without hold_relays and with the deletion as it was.
+    Seen failing (the event was never delivered) without hold_relays and with the deletion as it
+    was.
     """
     [number] = outbox.emit("a")
     relay = outbox.relay()

@@ -29,8 +29,9 @@ class Settled:
     def columns(self) -> tuple[str, str, str, str]:
         """Numbers, verdicts, details and times, as arrays of Postgres.
 
-        Nothing is said in detail of what was delivered, and that comes last: the last two arrays end
-        before it. An event takes 5.3 µs of our processor from claim to finish; as lists it took 6.5.
+        Nothing is said in detail of what was delivered, and that comes last: the last two arrays
+        end before it. An event takes 5.3 µs of our processor from claim to finish; as lists it
+        took 6.5.
         """
         pairs = self.pairs
         bad = [(event, outcome) for event, outcome in pairs if outcome is not DELIVERED]

@@ -2,9 +2,9 @@
 
     full ──events sent──▶ less ──time passes──▶ full (a tenth of a window, one event at least)
 
-The rate of a sink is for all its relays together. A shard belongs to one relay, so each may send its
-shards' part of the rate, and nobody has to ask anybody: a relay with 16 of 64 shards sends a quarter.
-A relay that begins has nothing saved up: restarts add nothing to the rate.
+The rate of a sink is for all its relays together. A shard belongs to one relay, so each may send
+its shards' part of the rate, and nobody has to ask anybody: a relay with 16 of 64 shards sends a
+quarter. A relay that begins has nothing saved up: restarts add nothing to the rate.
 """
 
 from __future__ import annotations
