@@ -2,8 +2,8 @@
 
 Transactions begin, emit and commit in any order; relays claim, deliver, fail, hang, die, freeze and
 give up shards; letters die and keys are parked. The quick form is the same 40 examples in every
-run; LIVEWELL_MODEL_EXAMPLES=5000 tries that many new ones. Seen to fail when a burial left its
-shards with the dead.
+run; LIVEWELL_MODEL_EXAMPLES=5000 tries that many new ones. Seen to fail when a burial left its shards
+with the dead, and when a claim takes the newest first.
 """
 
 from __future__ import annotations

@@ -19,8 +19,16 @@ from livewell.testing.processes import ChildProcess
 from tests.faults.outbox_fleet import OutboxFleet, open_outbox
 from tests.faults.scenario import Findings, Scale, Scenario
 
+CODE = "F-E9"
+TITLE = "Relays killed and frozen, the receiver killed"
+
 CREW = 4
 FROZEN_SECONDS = 5.0  # longer than the lease
+
+
+async def run(scale: Scale) -> Findings:
+    """Kills and freezes, and the receiver restarted."""
+    return await storm(scale, freezes_only=False)
 
 
 async def storm(scale: Scale, *, freezes_only: bool) -> Findings:
@@ -58,6 +66,5 @@ async def _fault(fleet: OutboxFleet, crew: list[ChildProcess], what: str) -> Non
 
 
 SCENARIOS = (
-    Scenario("F-E9", "Relays killed and frozen, the receiver killed", partial(storm, freezes_only=False)),
     Scenario("F-A4-outbox", "Relays frozen past their lease, then going on", partial(storm, freezes_only=True)),
 )

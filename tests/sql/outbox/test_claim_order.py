@@ -202,7 +202,7 @@ def test_half_of_a_batch_is_left_for_what_is_new(outbox: OutboxSession) -> None:
 
 
 def test_a_batch_of_one_is_sometimes_new(outbox: OutboxSession) -> None:
-    """Seen failing: a slow sink with enough failing keys never got anything else."""
+    """A slow sink with many failing keys gets what is new as well."""
     bad = outbox.emit_many([f"bad{n}" for n in range(50)])
     relay = outbox.relay()
     outbox.claim_events(relay)

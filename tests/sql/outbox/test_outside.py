@@ -57,7 +57,7 @@ def test_only_the_token_that_holds_them_marks(outside: OutboxSession) -> None:
 
 
 def test_the_count_is_of_events_and_not_of_ids(outside: OutboxSession) -> None:
-    """An id twice counts once; a NULL is nobody and frees nothing. Seen failing both."""
+    """An id twice counts once; a NULL is nobody and frees nothing."""
     numbers = outside.emit_many([None] * 3)
     outside.outside_claim(A)
 
@@ -67,7 +67,7 @@ def test_the_count_is_of_events_and_not_of_ids(outside: OutboxSession) -> None:
 
 
 def test_a_failed_one_twice_in_a_call_is_one_dead_letter(outside: OutboxSession) -> None:
-    """Seen failing: the whole call was an error."""
+    """One that is given twice is an error of nobody."""
     outside.sink("outbox", outside=True, attempts=1)
     [number] = outside.emit("k")
     outside.outside_claim(A)
@@ -102,7 +102,7 @@ def test_a_parked_key_stays_parked_whatever_else_is_marked(outside: OutboxSessio
 
 
 def test_a_claim_is_a_lease(outside: OutboxSession) -> None:
-    """A minute for a quick one. Seen failing: a quarter of an hour for whoever was first."""
+    """A minute for a quick one, and not a quarter of an hour for whoever was first."""
     numbers = outside.emit("k", n=2)
     assert outside.outside_claim(A) == numbers
     outside.advance(59)
@@ -125,7 +125,7 @@ def test_a_second_claim_gives_only_more(outside: OutboxSession) -> None:
 
 
 def test_shards_of_which_nothing_was_claimed_are_free_for_others(outside: OutboxSession) -> None:
-    """Seen failing: a token that is used once kept them until its lease ran out."""
+    """A token that is used once does not keep them until its lease runs out."""
     outside.emit_many([f"k{n}" for n in range(10)])
     outside.rows("UPDATE livewell.event_sink SET paused_at = livewell.now()")
     assert outside.outside_claim(A) == []
