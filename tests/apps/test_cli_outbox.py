@@ -76,7 +76,6 @@ def refuse(rows: Callable[..., list[Any]]) -> None:
 
 def test_nothing_is_said_in_words(run: Run) -> None:
     assert "No sink is declared" in run("outbox", "stats").stdout
-    assert "No topic is declared" in run("outbox", "topics", "list").stdout
     assert run("outbox", "dead", "list").stdout == "There are no dead letters.\n"
     assert run("outbox", "blocks").stdout == "No key waits.\n"
     assert run("outbox", "replay", "list").stdout == "There are no replays.\n"

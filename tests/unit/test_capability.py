@@ -19,8 +19,8 @@ from livewell.telemetry.gauge import Gauge
 
 SOURCE = Path(livewell.__file__).parent
 HELP = """
-    demo up serve worker migrate types get watch why plan state doctor upstreams queues jobs dead
-    schedules runs singletons contacts health alerts warnings audit keys db settings docs bench
+    demo up serve worker migrate types get watch why plan state doctor upstreams queues jobs outbox
+    dead schedules runs singletons contacts health alerts warnings audit keys db settings docs bench
     screenshots
 """
 
