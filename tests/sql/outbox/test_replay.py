@@ -211,6 +211,7 @@ def test_what_is_replayed_is_found_although_a_relay_has_a_mark(outbox: OutboxSes
     relay = outbox.relay()
     numbers = outbox.emit("k", n=3)
     outbox.drain(relay)
+    outbox.advance(1)
     replay = begin(outbox)
     outbox.rows(
         "UPDATE livewell.relay r SET mark = 1000000000000, mark_until = 'infinity', mark_moved_at = livewell.now(), "
