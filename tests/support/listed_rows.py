@@ -31,4 +31,6 @@ SELECT livewell.emit_event('a.b', '{}', 'k' || n) FROM generate_series(1, 3) AS 
 SELECT livewell.bury_events(s.id, array_agg(d.number), array_agg('refused'::text), array_agg('no'::text))
 FROM livewell.event_delivery d JOIN livewell.event_sink s ON s.id = d.sink GROUP BY s.id;
 SELECT livewell.begin_replay('ab', NULL, NULL, NULL, now() - interval '1 day', NULL, 1, 'r' || n) FROM generate_series(1, 3) AS n;
+SELECT livewell.resolve_contact('default', '{external_id}', ARRAY[side || n]) FROM generate_series(1, 3) AS n, unnest('{a,b}'::text[]) AS side;
+SELECT livewell.resolve_contact('default', '{external_id,external_id}', ARRAY['a' || n, 'b' || n]) FROM generate_series(1, 3) AS n;
 """
