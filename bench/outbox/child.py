@@ -47,6 +47,7 @@ class StagedSink:
         self.taken = 0
         self.began: list[float] = []  # of each batch
         self._stage = stage
+        self.event_seconds = 0.0  # that it takes
 
     @property
     def told(self) -> int:
@@ -64,6 +65,8 @@ class StagedSink:
         self._stage.handler_started()
         self.began.append(time.time())
         self.note(events)
+        if self.event_seconds:
+            await asyncio.sleep(self.event_seconds * len(events))
         for event in events:
             settle(event, DELIVERED)
         self.taken += len(events)
@@ -164,6 +167,7 @@ async def work(dsn: str, options: dict[str, Any]) -> dict[str, Any]:
     """Be a worker that relays."""
     stage = Stage()
     sink = make_sink(stage, options)
+    sink.event_seconds = options.get("event_seconds", 0.0)
     app = make_app(dsn, sink)
     async with app:
         settle_memory()  # as `livewell worker` does

@@ -38,7 +38,7 @@ def _fair(lab: Lab, *, crowded: bool) -> Figures:
     with (
         lab.database(_crowded(lab) if crowded else None) as database,
         psycopg.connect(database.dsn, autocommit=True) as connection,
-        relay(database, sink="noting") as worker,
+        relay(database, sink="noting", event_seconds=lab.sizes.fair_event_us / 1e6) as worker,
     ):
         worker.tell("go")
         give_up = time.monotonic() + _BEGIN_SECONDS_MAX

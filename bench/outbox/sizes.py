@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from bench.sizes import scaled
@@ -18,6 +18,7 @@ class Sizes:
     samples: int = 500  # of the idle latency
     backlog: int = 1_000_000  # of the busy tenant
     fair_seconds: int = 20  # that the quiet tenant emits for
+    fair_event_us: int = 25  # that the sink takes for an event, so that the backlog lasts as long
     failing: int = 200_000  # in all, of which a hundredth fails
     snapshot: int = 50_000  # of a drain, before and after
     snapshot_seconds: int = 60
@@ -26,4 +27,4 @@ class Sizes:
 
     def scaled(self, factor: float) -> Self:
         """The same in small, to try the harness out: figures of a scaled run mean nothing."""
-        return scaled(self, factor)
+        return replace(scaled(self, factor), fair_event_us=round(self.fair_event_us / factor))

@@ -18,6 +18,7 @@ _TINY = Sizes(
     samples=3,
     backlog=3000,
     fair_seconds=1,
+    fair_event_us=4000,
     failing=300,
     snapshot=200,
     snapshot_seconds=1,

