@@ -21,7 +21,8 @@ def test_a_look_begins_behind_what_was_delivered(outbox: OutboxSession) -> None:
     numbers = outbox.emit("k", n=3)
     assert [event.number for event in outbox.drain(relay)] == numbers
 
-    assert slow_looks(outbox) >= numbers[-1]
+    # Transactions of other tests' databases count too: until they have ended it does not rise.
+    assert any(slow_looks(outbox) >= numbers[-1] for _ in range(2000))
     later = outbox.emit("k", n=2)
     assert outbox.claim_events(relay) == later
 
