@@ -2,6 +2,9 @@
 
 livewell.outbox.replay    every second       the next page of each replay that runs
 livewell.outbox.outside   every 5 seconds    claimers outside whose lease has run out are ended
+
+Where nothing is declared to send events to, both go once a minute: a sink may still be declared on
+the command line, for claimers outside.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from livewell.schedule.definition import OURS, Duty
 
 REPLAY = f"{OURS}outbox.replay"
 OUTSIDE = f"{OURS}outbox.outside"
-_REPLAY_SECONDS, _OUTSIDE_SECONDS = 1.0, 5.0
+_REPLAY_SECONDS, _OUTSIDE_SECONDS, _IDLE_SECONDS = 1.0, 5.0, 60.0
 _LOOKS = 20_000  # events that one page of a replay looks at, at most
 
 _RUNNING = "SELECT y.id FROM livewell.event_replay y WHERE y.state = 'running' ORDER BY y.id LIMIT 20"
@@ -21,7 +24,7 @@ _FEED = "SELECT livewell.feed_replay(%s, %s)"
 _BURY = "SELECT livewell.bury_outside()"
 
 
-def duties(database: Database, nudger: Nudger) -> list[Duty]:
+def duties(database: Database, nudger: Nudger, *, has_sinks: bool) -> list[Duty]:
     """For one worker."""
 
     async def replay() -> int:
@@ -36,7 +39,10 @@ def duties(database: Database, nudger: Nudger) -> list[Duty]:
             nudger.nudge(EVENTS)
         return buried
 
-    return [Duty(REPLAY, _REPLAY_SECONDS, replay), Duty(OUTSIDE, _OUTSIDE_SECONDS, bury)]
+    return [
+        Duty(REPLAY, _REPLAY_SECONDS if has_sinks else _IDLE_SECONDS, replay),
+        Duty(OUTSIDE, _OUTSIDE_SECONDS if has_sinks else _IDLE_SECONDS, bury),
+    ]
 
 
 async def feed(database: Database) -> int:

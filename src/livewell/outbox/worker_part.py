@@ -9,5 +9,7 @@ from livewell.schedule.work import Work, WorkerContext
 
 def work(context: WorkerContext) -> Work:
     """For one worker."""
-    relays = Relays(context.database, context.declared["outbox"].definitions(context.database.settings), context.holder)
-    return Work(duties=duties(context.database, context.nudger), beside=[relays.run], hear=[relays.hear])
+    sinks = context.declared["outbox"].definitions(context.database.settings)
+    relays = Relays(context.database, sinks, context.holder)
+    clock = duties(context.database, context.nudger, has_sinks=bool(sinks))
+    return Work(duties=clock, beside=[relays.run], hear=[relays.hear])
