@@ -57,6 +57,13 @@ BODIES: dict[str, Any] = {
     "Silence": {"rule": "queue_deep", "seconds": 60},
     "OneCredential": {"credential": "nobody"},
     "Take": {"force": False},
+    "Letters": {"ids": [f"{2**62}"]},
+    "NewEvent": {"topic": "nobodys.topic", "payload": {}},
+    "NewReplay": {"sink": "nobody", "start": "2026-01-01T00:00:00Z"},
+    "Resolve": {"identities": [{"type": "email", "value": "ann@example.com"}]},
+    "Find": {"type": "email", "value": "nobody@example.com"},
+    "Decide": {"decision": "apart"},
+    "Policy": {"limit": 5},
     "Link": {"token": "lw_0123456789abcdef_0123456789012345678901234567890"},
 }
 PARAMETERS = frozenset({"session", "id", "job_id", "type", "name", "key"})

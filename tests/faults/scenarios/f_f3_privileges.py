@@ -171,7 +171,10 @@ def _attempts(connection: psycopg.Connection, kind: str, name: str, oid: int | N
 
 
 def _can(connection: psycopg.Connection, right: str, table: str) -> bool:
-    """EXPLAIN checks the rights of the statement like running it, and changes nothing."""
+    """EXPLAIN checks the rights of the statement like running it, and changes nothing.
+
+    A view of more than one table refuses every write, before rights are looked at.
+    """
     texts = {
         "SELECT": "EXPLAIN SELECT * FROM livewell.{}",
         "INSERT": "EXPLAIN INSERT INTO livewell.{} DEFAULT VALUES",
@@ -188,6 +191,10 @@ def _can(connection: psycopg.Connection, right: str, table: str) -> bool:
     try:
         connection.execute(sql.SQL(texts[right]).format(*names[: texts[right].count("{}")]))
     except psycopg.errors.InsufficientPrivilege:
+        return False
+    except psycopg.errors.ObjectNotInPrerequisiteState:
+        if right == "SELECT":
+            raise
         return False
     return True
 
