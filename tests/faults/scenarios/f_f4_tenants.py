@@ -31,12 +31,23 @@ TITLE = "everybody with everybody else's ids"
 
 HIDDEN_TYPE, NO_TYPE = "secret_quote", "nobodys_quote"
 STREAMS_MAX = 2
-NAMES = {  # of what is there, by the first word of a path
-    "queues": "work",
-    "schedules": "somebodys",
-    "runs": "somebodys",
-    "upstreams": "fmp",
-    "singletons": "due",
+SOMEBODY, OTHER, NOBODY = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
+ROOMS: Mapping[str, tuple[object, object]] = {  # somebody's and nobody's, by how a path begins; the first counts
+    "/v1/queues/": ("work", "nobodys"),
+    "/v1/schedules/": ("somebodys", "nobodys"),
+    "/v1/runs/": ("somebodys", "nobodys"),
+    "/v1/upstreams/": ("fmp", "nobodys"),
+    "/v1/singletons/": ("due", "nobodys"),
+    "/v1/alerts/channels/": ("pager", "nobodys"),
+    "/v1/alerts/": (1, 2**62),
+    "/v1/acts/": (1, 2**62),
+    "/v1/outbox/sinks/": ("shop", "nobodys"),
+    "/v1/outbox/events/": (1, 2**62),
+    "/v1/outbox/replays/": (1, 2**62),
+    "/v1/contacts/conflicts/": (1, 2**62),
+    "/v1/contacts/merges/": (1, 2**62),
+    "/v1/contacts/policies/": ("email", "nobodys"),
+    "/v1/contacts/": (SOMEBODY, NOBODY),
 }
 Ids = tuple[Mapping[str, object], Mapping[str, object]]  # somebody's, and nobody's
 STATE = """
@@ -50,6 +61,14 @@ UNION ALL SELECT 'upstream', name, paused_at::text, NULL, NULL FROM livewell.ups
 UNION ALL SELECT 'channel', name, disabled_at::text, quiet_until::text, NULL FROM livewell.alert_channel
 UNION ALL SELECT 'act', id::text, action, state, NULL FROM livewell.bulk_act
 UNION ALL SELECT 'singleton', name, fence::text, NULL, NULL FROM livewell.singleton
+UNION ALL SELECT 'sink', name, paused_at::text, NULL, NULL FROM livewell.event_sink
+UNION ALL SELECT 'event', number::text, topic, payload::text, NULL FROM livewell.event
+UNION ALL SELECT 'replay', id::text, state::text, ended_at::text, NULL FROM livewell.event_replay
+UNION ALL SELECT 'contact', id::text, tenant, fields::text, NULL FROM livewell.contact
+UNION ALL SELECT 'identity', contact_id::text, tenant, type, value FROM livewell.contact_identity
+UNION ALL SELECT 'conflict', id::text, state, decided_at::text, NULL FROM livewell.contact_conflict
+UNION ALL SELECT 'merge', id::text, undone_at::text, NULL, NULL FROM livewell.contact_merge
+UNION ALL SELECT 'policy', tenant, type, changed_at::text, NULL FROM livewell.identity_policy
 """
 STAGED = (
     (
@@ -63,6 +82,35 @@ STAGED = (
     (
         "INSERT INTO livewell.bulk_act (asked_at, before_at, stepped_at, from_id, up_to_id, expected, action, asked_by, filter) "
         "VALUES (now(), now(), now(), 0, 0, 0, 'cancel', 'cli:test', '{}')"
+    ),
+    "SELECT livewell.ensure_event_days(3)",
+    "SELECT livewell.declare_sink('shop', 'webhook', ARRAY['orders.*'], '{}')",
+    (
+        "INSERT INTO livewell.event (number, created_at, day, topic, tenant, key, payload) "
+        "VALUES (1, now(), (now() AT TIME ZONE 'UTC')::date, 'orders.created', 'somebody', '42', '{}')"
+    ),
+    (
+        "INSERT INTO livewell.event_replay "
+        "(created_at, from_at, to_at, fed_at, rate, first_number, last_number, place, day, sink, request_key) "
+        "SELECT now(), now(), now(), now(), 1, 1, 1, 1, (now() AT TIME ZONE 'UTC')::date, id, 'somebodys' "
+        "FROM livewell.event_sink"
+    ),
+    (
+        "INSERT INTO livewell.contact (tenant, id, created_at) "
+        f"VALUES ('default', '{SOMEBODY}', now()), ('default', '{OTHER}', now())"
+    ),
+    (
+        "INSERT INTO livewell.contact_identity (tenant, type, value, original, added_at, contact_id) "
+        f"VALUES ('default', 'email', 'somebody@example.com', 'somebody@example.com', now(), '{SOMEBODY}')"
+    ),
+    (
+        "INSERT INTO livewell.contact_conflict (tenant, one_id, other_id, state, why, opened_at) "
+        f"VALUES ('default', '{SOMEBODY}', '{OTHER}', 'waiting', 'a test', now())"
+    ),
+    (
+        "INSERT INTO livewell.contact_merge "
+        "(tenant, winner_id, loser_id, loser_born_at, merged_at, why, done_by, moved, fields, gained, aliases) "
+        f"VALUES ('default', '{SOMEBODY}', '{uuid.UUID(int=4)}', now(), now(), 'a test', 'a test', '[]', '{{}}', '{{}}', '{{}}')"
     ),
 )
 
@@ -145,17 +193,14 @@ def _values(site: Site, operation: Operation, sessions: list[str]) -> list[Ids]:
     """
     if "session" in operation.parameters:
         return [({"session": one}, {"session": str(uuid.uuid4())}) for one in sessions]
-    if operation.path.startswith("/v1/alerts/channels/"):
-        return [({"name": "pager"}, {"name": "nobodys"})]
-    if operation.path.startswith("/v1/acts/"):
-        return [({"id": 1}, {"id": 2**62})]
     if operation.path.startswith(("/v1/jobs/", "/v1/dead/")):
         [name] = operation.parameters
         return [({name: job}, {name: 2**62 + job}) for job in site.fleet.jobs.values()]
-    if operation.path.startswith("/v1/alerts/"):
-        return [({"id": 1}, {"id": 2**62})]
-    room = operation.path.split("/")[2]
-    return [({"name": NAMES[room]}, {"name": "nobodys"})] if room in NAMES else []
+    pair = next((ids for begin, ids in ROOMS.items() if operation.path.startswith(begin)), None)
+    if pair is None:
+        return []
+    [name] = operation.parameters
+    return [({name: pair[0]}, {name: pair[1]})]
 
 
 def _types(operation: Operation) -> list[Ids]:
