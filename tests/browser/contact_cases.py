@@ -19,9 +19,28 @@ INSERT INTO livewell.contact_alias VALUES ('00000000-0000-4000-8000-000000007008
 INSERT INTO livewell.contact_merge (id, tenant, winner_id, loser_id, loser_born_at, merged_at, why, done_by, moved, fields, gained, aliases) OVERRIDING SYSTEM VALUE
 VALUES (7003, 'default', '00000000-0000-4000-8000-000000007005', '00000000-0000-4000-8000-000000007008', now(), now(), 'a test', 'a test', '[]', '{}', '{}', '{}');
 """
+# Somebody with nothing, and somebody who was erased.
+ALONE, GONE = _ID.format(1), _ID.format(8)
+BARE = f"""
+INSERT INTO livewell.contact (tenant, id, created_at) VALUES ('default', '{ALONE}', now());
+INSERT INTO livewell.contact_alias (tenant, id, merged_into, since) VALUES ('default', '{GONE}', NULL, now())
+"""
+# Besides GIVEN: fields, a merge that can be undone and brought something, and text that would be obeyed if it
+# were not text. %(text)s is a literal.
+HOSTILE_CONTACT = """
+UPDATE livewell.contact SET fields = jsonb_build_object('name', %(text)s::text, 'plan', 'gold')
+WHERE id = '00000000-0000-4000-8000-000000007001';
+INSERT INTO livewell.contact_identity (tenant, type, value, original, added_at, contact_id)
+VALUES ('default', 'external_id:shop', left(%(text)s, 200), %(text)s, now(), '00000000-0000-4000-8000-000000007001');
+INSERT INTO livewell.contact_merge (tenant, winner_id, loser_id, loser_born_at, merged_at, why, done_by, moved, fields, gained, aliases)
+VALUES ('default', '00000000-0000-4000-8000-000000007001', '00000000-0000-4000-8000-000000007009', now(), now(), %(text)s, %(text)s,
+    jsonb_build_array(jsonb_build_array('external_id:shop', %(text)s::text)), '{}', '{}', '{}');
+UPDATE livewell.contact_conflict SET why = %(text)s WHERE id = 7001
+"""
 
 
-def _page(n: int) -> str:
+def page_of(n: int) -> str:
+    """The page of one of them."""
     return f"/contacts/{_ID.format(n)}"
 
 
@@ -45,15 +64,15 @@ CONTACTS = [
     ),
     ActCase(
         "/contacts/merges/7003/undo",
-        _page(5),
+        page_of(5),
         "It lives again, with 0 identities",
         ("contacts.unmerge default: merge 7003",),
         "SELECT undone_at IS NOT NULL FROM livewell.contact_merge WHERE id = 7003",
         True,
     ),
     ActCase(
-        f"{_page(6)}/erase",
-        _page(6),
+        f"{page_of(6)}/erase",
+        page_of(6),
         "Erased: 1 identities.",
         ("contacts.erase default: contact",),
         "SELECT count(*) FROM livewell.contact_tombstone",

@@ -12,6 +12,7 @@ from starlette.routing import compile_path
 
 from livewell.settings import Settings
 from tests.browser.conftest import Complaints, enter
+from tests.browser.contact_cases import ALONE, BARE, GONE
 from tests.browser.outbox_rows import EMPTY_SINK
 from tests.browser.site import Hand, Site, furnish
 from tests.browser.test_dashboard_every_page import REDIRECTS, VIEWS
@@ -60,6 +61,8 @@ BARE_PLACES = [
     "/outbox/sinks/idle?state=parked",
     "/outbox/events/9001",
     "/outbox/dead/idle/9001",
+    f"/contacts/{ALONE}",
+    f"/contacts/{GONE}",
     # filters that nothing matches
     "/outbox/dead?sink=zzz",
     "/work?name=zzz",
@@ -69,6 +72,7 @@ BARE_PLACES = [
     "/audit?actor=zzz",
     "/runs?outcome=failed",
     "/warnings?hours=1&type=zzz",
+    "/contacts?tenant=zzz",
 ]
 # Panels without rows, values or notices of their own: what is in them besides their title.
 PANELS = """() => [...document.querySelectorAll(".panel")].map((one) => {
@@ -130,8 +134,9 @@ async def test_pages_with_nothing_on_them_say_so(  # noqa: PLR0917 - fixtures
         await page.goto(bare.base + path)
         wrong += await wrong_at(page, path, seen)
     await furnish(livewell_dsn, livewell_settings)
-    for statement in (*BARE_THINGS.strip().split(";\n"), *EMPTY_SINK.strip().split(";\n")):
-        hand.rows(statement)
+    for several in (BARE_THINGS, EMPTY_SINK, BARE):
+        for statement in several.strip().split(";\n"):
+            hand.rows(statement)
     for path in BARE_PLACES:
         await page.goto(bare.base + path)
         wrong += await wrong_at(page, path, seen)

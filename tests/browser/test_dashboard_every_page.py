@@ -17,6 +17,8 @@ from starlette.routing import compile_path
 
 from livewell.capability import capabilities
 from tests.browser.conftest import Complaints, LogIn
+from tests.browser.contact_cases import GIVEN as PEOPLE
+from tests.browser.contact_cases import HOSTILE_CONTACT, page_of
 from tests.browser.outbox_rows import HOSTILE_EVENT, OUTBOX
 from tests.browser.site import Hand, Site
 from tests.browser.test_dashboard_types import HOSTILE, furnish_trouble
@@ -67,6 +69,9 @@ ADDRESSES = [
     "/outbox/dead/shop/9099",
     "/outbox/events/9008",
     "/outbox/events/9099",
+    page_of(1),
+    page_of(5),
+    page_of(8),
 ]
 REDIRECTS = {"/work/look", "/outbox/look", "/acts/new"}  # they lead to another address
 MORE = """
@@ -92,10 +97,11 @@ def stage(hand: Hand) -> None:
     for statement in FILL.strip().split(";\n"):
         hand.rows(statement.replace("%", "%%"))
     text = "'" + HOSTILE.replace("'", "''").replace("%", "%%") + "'"
-    for statement in OUTBOX.strip().split(";\n"):
+    for statement in (*OUTBOX.strip().split(";\n"), *PEOPLE.strip().rstrip(";").split(";\n")):
         hand.rows(statement.replace("%", "%%"))
-    for statement in (*MORE.strip().split(";\n"), *HOSTILE_EVENT.strip().split(";\n")):
-        hand.rows(statement.replace("%(text)s", text))
+    for several in (MORE, HOSTILE_EVENT, HOSTILE_CONTACT):
+        for statement in several.strip().split(";\n"):
+            hand.rows(statement.replace("%(text)s", text))
 
 
 def everything() -> list[str]:

@@ -40,6 +40,7 @@ UNREAD = {
     "/work/jobs": {"filter"},
     "/outbox": {"look"},
     "/outbox/dead": {"filters"},
+    "/contacts": {"search"},
 }
 KEPT = {"/limits": {"slow"}, "/doctor": {"findings"}}
 PANELS = """() => [...document.querySelectorAll(".panel[id]")].map((one) => ({

@@ -67,7 +67,13 @@ async def one_contact(visit: Visit) -> list[Panel]:
     return [
         Panel("contact", "What it is known by", "contacts/contact.html", facts),
         Panel("merges", "What was merged", "contacts/merges.html", merges, "Nothing was merged in the last 90 days."),
-        Panel("pairs", "Others that are perhaps the same", "contacts/pairs.html", conflicts, "Nobody."),
+        Panel(
+            "pairs",
+            "Others that are perhaps the same",
+            "contacts/pairs.html",
+            conflicts,
+            "Nobody else is perhaps this person.",
+        ),
     ]
 
 
