@@ -84,7 +84,7 @@ def test_pages_go_on_where_they_say(run: Run) -> None:
     [
         (("resolve", "ann@example.com"), 2, "write TYPE=VALUE"),
         (("resolve", "Email=x"), 2, "a type is like email"),
-        (("show", "nobody"), 1, "ids are UUIDs"),
+        (("show", "nobody"), 2, "ids are UUIDs"),
         (("show", "c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11"), 1, "tenant default has none"),
         (("show", "email=a@b.c"), 1, "Nobody has this identity."),
         (("unmerge", "7"), 1, "merge 7"),

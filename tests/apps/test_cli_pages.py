@@ -40,6 +40,12 @@ LISTS: dict[tuple[str, ...], tuple[str, Place]] = {
     ("types", "ttl", "list"): ("--after", lambda row: f"{row['data_type']}:{row['key']}"),
     ("types", "ttl", "list", "quote"): ("--after", lambda row: row["key"]),
     ("types", "universe", "list", "quote"): ("--after", lambda row: row["key"]),
+    ("outbox", "topics", "list"): ("--after", lambda row: row["name"]),
+    ("outbox", "dead", "list"): ("--after", lambda row: f"{row['number']}:{row['sink']}"),
+    ("outbox", "blocks"): ("--after", lambda row: row["cursor"]),
+    ("outbox", "replay", "list"): ("--before", by_id),
+    ("contacts", "list"): ("--after", lambda row: row["cursor"]),
+    ("contacts", "conflicts"): ("--after", by_id),
 }
 
 

@@ -28,6 +28,8 @@ FREE = {
     "NAME",
     "QUEUE",
     "UPSTREAM",
+    "SINK",
+    "TOPIC",
     "CHANNEL",
     "TASK",
     "TEXT",

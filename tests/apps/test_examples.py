@@ -91,7 +91,8 @@ def test_a_repeated_webhook_has_its_effect_once(livewell_dsn: str) -> None:
     """Three attempts of one event take three from the stock, not nine; a forged one takes nothing."""
     said = run("webhook_receiver", livewell_dsn).stdout.splitlines()
     assert said[:3] == [f"attempt {number}: delivered, 7 left" for number in (1, 2, 3)]
-    assert said[3].startswith("with another secret: refused (the endpoint answered 401")
+    assert said[3].startswith("with another secret: failed (the endpoint answered 401")
+    assert said[3].endswith(", 7 left")
 
 
 def test_a_sink_of_your_own_passes_the_checks(livewell_dsn: str) -> None:

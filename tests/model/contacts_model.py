@@ -36,8 +36,8 @@ class ContactsModel:
         """Who has it."""
         return next((one for one, known in self.live.items() if identity in known), None)
 
-    def resolve(self, identities: Sequence[str], answered: str | None) -> str | None:
-        """Who it is; `answered` names a contact that is made now."""
+    def resolve(self, identities: Sequence[str], made: str | None) -> str | None:
+        """Who it is; `made` names a contact that is made now, also if it is merged at once."""
         wanted = sorted(set(identities), key=lambda one: (one[0] != "x", one))  # the strongest first
         found = {one: home for one in wanted if (home := self.home(one)) is not None}
         new = [one for one in wanted if one not in found and one not in self.erased]
@@ -46,14 +46,14 @@ class ContactsModel:
         wanted = [one for one in wanted if one in found or one in new]
         anchor = self._anchor(found)
         if anchor is None:
-            assert answered is not None
-            anchor = answered
+            assert made is not None
+            anchor = made
             self._bear(anchor)
         for one in new:
             if one[0] == "x" and any(other[0] == "x" for other in self.live[anchor]):
-                assert answered is not None
-                self._bear(answered)
-                self.live[answered].add(one)
+                assert made is not None
+                self._bear(made)
+                self.live[made].add(one)
             else:
                 self.live[anchor].add(one)
         homes = {one: home for one in wanted if (home := self.home(one)) is not None}
@@ -95,6 +95,7 @@ class ContactsModel:
             self._merge(*pair)
 
     def _bear(self, contact: str) -> None:
+        assert contact not in self.births
         self.live[contact] = set()
         self.births[contact] = len(self.births)
 

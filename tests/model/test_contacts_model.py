@@ -51,7 +51,9 @@ class ContactsMachine(RuleBasedStateMachine):
             self.model.erased -= set(given)
         pairs = [f"external_id={name}" if name[0] == "x" else f"email={name}" for name in given]
         answer = self.contacts.resolve(*pairs, revive=revive)
-        assert answer["contact"] == self.model.resolve(given, answer["contact"])
+        made = [one for one in (answer["contact"], *answer["merged"]) if one and one not in self.model.births]
+        assert len(made) <= 1
+        assert answer["contact"] == self.model.resolve(given, made[0] if made else None)
         assert self.contacts.resolve(*pairs)["contact"] == answer["contact"]
         self._count_merges()
 
@@ -65,7 +67,7 @@ class ContactsMachine(RuleBasedStateMachine):
 
     @rule(pick=picks)
     def erase(self, pick: int) -> None:
-        ids = sorted({*self.model.live, *self.model.gone})
+        ids = sorted({*self.model.live, *self.model.gone}, key=self.model.births.__getitem__)
         if ids:
             self.model.erase(ids[pick % len(ids)])
             assert self.contacts.erase(ids[pick % len(ids)]) is not None
@@ -99,6 +101,21 @@ class ContactsMachine(RuleBasedStateMachine):
         assert [(winner, loser) for _, winner, loser in rows] == [(one.winner, one.loser) for one in new]
         self.numbers += [number for number, _, _ in rows]
         self.known += new
+
+
+def test_a_contact_that_is_made_may_be_merged_at_once(contacts: ContactSession) -> None:
+    """The oldest of the call has an external id already, so x1 is for somebody new, who is e0: the older one stays.
+
+    Seen failing: the model took the answer for the new contact, and made e0's a second time.
+    """
+    machine = ContactsMachine(contacts)
+    machine.empty()
+    machine.resolve(some=["e1"], one="x2", revive=False)
+    machine.resolve(some=["e0"], one=None, revive=False)
+    machine.resolve(some=["e0", "e1"], one="x1", revive=False)
+    machine.what_the_model_says_is_so()
+
+    assert [one.moved for one in machine.model.merges] == [{"x1"}]
 
 
 def test_contacts_do_what_the_model_does(contacts: ContactSession) -> None:

@@ -64,6 +64,7 @@ class Group(click.Group):
     """A group of such commands; alone it shows its help."""
 
     command_class = Command
+    group_class = type  # a group in a group is one of these, too
 
     def __init__(self, *args: Any, **attributes: Any) -> None:
         super().__init__(*args, **attributes)

@@ -75,9 +75,10 @@ def show(ctx: click.Context, *, who: str, tenant: str, as_json: bool) -> None:
 
     async def fetch(app: Livewell) -> tuple[Record | None, datetime]:
         api = Contacts.of(app)
-        found = await (api.find(*_pair(who), tenant=tenant) if "=" in who else api.show(who, tenant=tenant))
+        found = await (api.find(*_pair(who), tenant=tenant) if key is None else api.show(key, tenant=tenant))
         return found, await database_now(app)
 
+    key = None if "=" in who else _id(who)
     found, now = with_app(fetch)
     if as_json:
         print_json(found or {"id": None})
@@ -261,6 +262,15 @@ def _pair(text: str) -> tuple[str, str]:
     if not separator:
         raise InvalidOption(f"identity {text!r}: write TYPE=VALUE, for example email=ann@example.com")
     return kind, value
+
+
+def _id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidOption(
+            f"contact {text[:60]!r}: ids are UUIDs, see: livewell contacts list; of an identity write TYPE=VALUE"
+        ) from None
 
 
 def _cursor(row: Any) -> str:

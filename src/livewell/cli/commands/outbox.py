@@ -19,7 +19,7 @@ import click
 
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import PROBLEM, group
-from livewell.cli.commands.outbox_dead import dead
+from livewell.cli.commands.outbox_dead import EventId, dead
 from livewell.cli.commands.outbox_relay import drain, relay
 from livewell.cli.commands.outbox_replay import replay
 from livewell.cli.commands.outbox_sinks import SINK_COLUMNS, SINK_NAME, sink_cells, sinks, topics
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from livewell.outbox.admin import BlockPage, OutboxAdmin
 
 T = TypeVar("T")
-EVENT = click.argument("event_id", metavar="ID")
+EVENT = click.argument("event_id", metavar="ID", type=EventId())
 _PAYLOAD_CHARS_MAX = 1_048_576
 _STATES = ("failed", "sending", "parked", "draining")
 
@@ -74,7 +74,7 @@ def stats(ctx: click.Context, *, as_json: bool) -> None:
 @click.option(
     "--limit", type=click.IntRange(1, 100), default=50, show_default=True, metavar="N", help="At most this many."
 )
-@click.option("--after", metavar="PLACE", help="Go on after this one: the next page.")
+@click.option("--after", metavar="CURSOR", help="Go on after this `cursor` of the JSON output: the next page.")
 @AS_JSON
 def blocks(*, sink: str | None, state: str | None, limit: int, after: str | None, as_json: bool) -> None:
     """List keys that wait: the event that blocks each, and how many are set aside behind it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,22 @@ from livewell.words import age, number
 if TYPE_CHECKING:
     from livewell.app import Livewell
 
-IDS = click.argument("ids", metavar="[ID]...", nargs=-1)
+
+class EventId(click.ParamType[str]):
+    """An event's id, as lists show it, or its number alone."""
+
+    name = "id"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Text of the form that livewell.event_number() reads."""
+        text = str(value)
+        if _EVENT.fullmatch(text) is None:
+            self.fail(f"{value!r} is not an event's id; those are like 1f0c9a3e-42, or 42", param, ctx)
+        return text
+
+
+_EVENT = re.compile(r"(?:[0-9a-f]{8}-)?[0-9]{1,18}", re.ASCII)
+IDS = click.argument("ids", metavar="[ID]...", nargs=-1, type=EventId())
 SINK = click.option("--sink", metavar="NAME", help="Only this sink.")
 TOPIC = click.option("--topic", metavar="NAME", help="Only this topic.")
 REASON = click.option("--reason", type=click.Choice(["attempts", "refused", "lost"]), help="Only what died so.")
@@ -71,7 +87,7 @@ def list_dead(
 
 
 @dead.command("show")
-@click.argument("event_id", metavar="ID")
+@click.argument("event_id", metavar="ID", type=EventId())
 @click.option("--reveal", is_flag=True, help="Show the payload as it is stored, secrets included.")
 @AS_JSON
 def show(*, event_id: str, reveal: bool, as_json: bool) -> None:

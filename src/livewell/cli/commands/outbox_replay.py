@@ -10,7 +10,7 @@ import click
 from livewell.cli.administration import database_now, with_app
 from livewell.cli.command import group
 from livewell.cli.commands.outbox_sinks import SINK_NAME
-from livewell.cli.output import AS_JSON, Column, JobId, place_by_id, print_json, print_table, say_more
+from livewell.cli.output import AS_JSON, Column, JobId, print_json, print_table, say_next
 from livewell.cli.terminal import echo
 from livewell.duration import moment
 from livewell.words import age, number
@@ -89,7 +89,8 @@ def list_replays(*, limit: int, before: int | None, as_json: bool) -> None:
     columns = [Column("id", number=True), Column("sink"), Column("state"), Column("of")]
     columns += [Column("looked through", number=True), Column("fed", number=True), Column("skipped", number=True)]
     print_table([*columns, Column("begun")], (_cells(row, now) for row in rows), empty="There are no replays.")
-    say_more(rows, limit, place_by_id)
+    if len(rows) >= limit:
+        say_next(f"The newest {limit:,} are shown", "--before", rows[-1]["id"])
 
 
 @replay.command("cancel")

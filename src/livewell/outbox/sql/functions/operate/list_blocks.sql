@@ -6,13 +6,14 @@
 -- p_sink:    NULL: every sink. p_after: what next said.
 -- next:      after which to go on, in every row; NULL: there is nothing more. A page without a match
 --            has one row of which only next is filled. lane: the key_hash of tenant and key.
+-- cursor:    after which to go on from this row.
 CREATE OR REPLACE FUNCTION livewell.list_blocks(
     p_sink text, p_state text, p_after text, p_limit integer
 )
 RETURNS TABLE (
     next text, sink text, lane bigint, state text, tenant text, key text, topic text, event_id text,
     attempt smallint, since timestamptz, retry_at timestamptz, reason text, aside bigint,
-    aside_is_more boolean, shard smallint, relay bigint
+    aside_is_more boolean, shard smallint, relay bigint, cursor text
 )
 LANGUAGE plpgsql
 STABLE
@@ -53,7 +54,7 @@ BEGIN
     )
     SELECT p.next, f.name, f.key_hash, f.state::text, e.tenant, e.key, e.topic,
         livewell.event_id(f.number), d.attempt, f.since, nullif(f.retry_at, 'infinity'), f.reason,
-        least(n.n, 1000), n.n > 1000, f.shard, h.relay
+        least(n.n, 1000), n.n > 1000, f.shard, h.relay, f.sink || ':' || f.key_hash
     FROM place p
     LEFT JOIN found f ON true
     LEFT JOIN livewell.event e ON e.number = f.number
