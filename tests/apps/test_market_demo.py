@@ -140,7 +140,8 @@ def test_whatever_is_killed_comes_back_and_everything_is_fresh_again(
             mark = child.mark()
             Path(f"/proc/{victim}/stat").read_text()  # it lives: the fault fires
             os.kill(victim, signal.SIGKILL)
-            child.wait_for("is gone", timeout=15, since=mark)
+            # By its number: a worker that is just starting goes, too, when the database does.
+            child.wait_for(f"(pid {victim}) is gone", timeout=15, since=mark)
             came_back = child.mark()
             child.wait_for(lambda line, name=name: f"({name})" in line, timeout=30, since=came_back)  # type: ignore[misc] # mypy cannot infer a lambda with a default
             if name in judged:

@@ -195,7 +195,7 @@ async def live_tabs(
 
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize(
-    "every", [pytest.param(3, id="a third"), pytest.param(1, id="all", marks=pytest.mark.campaign)]
+    "every", [pytest.param(5, id="a fifth"), pytest.param(1, id="all", marks=pytest.mark.campaign)]
 )
 async def test_an_outage_is_said_on_every_page(
     site: Site, hand: Hand, context: BrowserContext, complaints: Complaints, every: int
