@@ -60,10 +60,15 @@ async def keep(folder: Path, bin_dir: Path | None, *, also_stopped: bool = False
     tell = tell or Tell()
     gone_at: float | None = None
     stopped, failures = False, 0
+    known: int | None = None
     while True:
         await asyncio.sleep(min(_PAUSE_SECONDS_MAX, _LOOK_SECONDS * 2 ** min(failures, 10)))
-        if await asyncio.to_thread(status, folder) is not None:
-            stopped, failures, gone_at = False, 0, None
+        found = await asyncio.to_thread(status, folder)
+        if found is not None:
+            if known not in (None, found.pid) and gone_at is None:
+                tell.gone()  # between two looks, and another command has started it already
+                tell.back(found, _LOOK_SECONDS)
+            known, stopped, failures, gone_at = found.pid, False, 0, None
             continue
         try:
             if not also_stopped and not await asyncio.to_thread(was_killed, folder):
@@ -79,6 +84,7 @@ async def keep(folder: Path, bin_dir: Path | None, *, also_stopped: bool = False
             failures += 1
             tell.trouble(str(error).splitlines()[0])
         else:
+            known = server.pid
             tell.back(server, time.monotonic() - gone_at)
 
 
