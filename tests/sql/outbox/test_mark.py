@@ -15,12 +15,15 @@ def mark(outbox: OutboxSession, relay: int) -> int:
 
 
 def test_it_rises_to_what_is_over(outbox: OutboxSession) -> None:
+    """Transactions of other tests' databases count too: until they have ended it does not rise."""
     relay = outbox.relay()
     numbers = outbox.emit_many(["a", "b", "c"])
     outbox.exchange(relay, delivered=outbox.claim_events(relay))
-    for _ in range(4):
+    for _ in range(5000):
         slow(outbox, relay)
         outbox.exchange(relay)
+        if mark(outbox, relay) >= numbers[-1]:
+            break
 
     assert mark(outbox, relay) >= numbers[-1]
     slow(outbox, relay)
