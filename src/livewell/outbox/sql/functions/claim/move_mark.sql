@@ -6,8 +6,8 @@
 --            time.
 -- While somebody holds an old snapshot, the index entries of delivered events cannot be removed, and
 -- each look walks over all of them. The mark is the number below which nothing is ready. With it
--- 50,000 events go as fast after a minute of load under such a snapshot as before; without, at 0.03
--- of that.
+-- 50,000 events went at 0.55 of their pace after a minute of load under such a snapshot; without,
+-- at 0.03.
 -- No event is passed over: the mark rises only to numbers whose transactions have all ended, so a
 -- late commit is above it. A transaction has its id before it draws a number (emit_event). We note
 -- the last number drawn, and in a later turn our own id: it is above the ids of all that had drawn
