@@ -189,11 +189,18 @@ COMMENT ON TABLE livewell.relay_shard IS
     'Who delivers which part of a sink''s events: a shard belongs to one relay at a time.';
 
 -- The fence: an event may be finished by the relay in whose flight it is, and by nobody else.
+-- One row per relay, from its first claim to its end. Each write gives it the next number, and hot
+-- statements look for the newest: under the relay's id alone they would find all the versions first that
+-- an old snapshot keeps.
+CREATE SEQUENCE livewell.event_flight_seq AS bigint;
+COMMENT ON SEQUENCE livewell.event_flight_seq IS 'Versions of flights.';
+
 CREATE TABLE livewell.event_flight (
     relay       bigint      NOT NULL,
+    flight      bigint      NOT NULL,
     since       timestamptz NOT NULL,
     numbers     bigint[]    NOT NULL,
-    CONSTRAINT event_flight_pkey PRIMARY KEY (relay)
+    CONSTRAINT event_flight_pkey PRIMARY KEY (relay, flight)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 COMMENT ON TABLE livewell.event_flight IS 'What each relay is delivering now.';
 -- A thousand numbers fit beside the row when they are compressed, and need no second table.

@@ -23,6 +23,7 @@ table relay                         -        -        rw(turn_place)d  rawd  r
 table relay_shard                   -        -        rad      rawd     r
 
 -- sequences
+sequence event_flight_seq           -        -        -        U        -
 sequence event_number_seq           -        -        U        U        -
 sequence event_timeline_seq         -        -        U        U        -
 sequence relay_id_seq               -        -        -        U        -
@@ -72,6 +73,7 @@ function list_replays               -        -        X        X        X
 function list_sink_heads            -        -        X        X        X
 function list_sinks                 -        -        X        X        X
 function list_topics                -        -        X        X        X
+function lock_flight                -        -        -        X        -
 function move_mark                  -        -        -        X        -
 function outbox_claim               -        -        -        X        -
 function outbox_mark                -        -        -        X        -
@@ -98,6 +100,7 @@ function rule_sink_away             -        -        -        X        -
 function rules_outbox               -        -        X        X        X
 function sample_outbox              -        -        X        X        X
 function see_event                  -        -        -        X        -
+function set_flight                 -        -        -        X        -
 function show_event                 -        -        X        X        X
 function sink_is_idle               -        -        X        X        X
 function state_outbox               -        -        X        X        X

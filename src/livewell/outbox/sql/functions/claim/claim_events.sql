@@ -17,6 +17,7 @@ AS $$
 DECLARE
     v_now       timestamptz;
     v_shards    smallint[];
+    v_flight    livewell.event_flight;
     v_numbers   bigint[];
     v_days      date[];
     v_killer    bigint;
@@ -67,9 +68,8 @@ BEGIN
     IF v_killer IS NOT NULL THEN
         v_numbers := ARRAY[livewell.first_of_key(p_relay.sink, v_killer, v_numbers)];
     END IF;
-    INSERT INTO livewell.event_flight AS f (relay, since, numbers)
-    VALUES (p_relay.id, v_now, v_numbers)
-    ON CONFLICT (relay) DO UPDATE SET since = v_now, numbers = f.numbers || v_numbers;
+    v_flight := livewell.lock_flight(p_relay.id);
+    PERFORM livewell.set_flight(v_flight, v_now, v_flight.numbers || v_numbers);
     -- Nearly always all are of one day, and one partition is looked at. Days are not in the order
     -- of numbers where the clock went back over midnight.
     RETURN QUERY

@@ -20,6 +20,7 @@ SET enable_seqscan = off
 AS $$
 DECLARE
     v_now       timestamptz := livewell.now();
+    v_flight    livewell.event_flight;
     v_flying    bigint[];
     v_sent      bigint[];
     v_keys      bigint[];
@@ -27,10 +28,11 @@ DECLARE
     v_bad       integer;
     v_blocks    boolean;
 BEGIN
-    SELECT f.numbers INTO v_flying FROM livewell.event_flight f WHERE f.relay = p_relay FOR UPDATE;
-    IF NOT FOUND THEN
+    v_flight := livewell.lock_flight(p_relay);
+    IF cardinality(v_flight.numbers) = 0 THEN
         RETURN 0;
     END IF;
+    v_flying := v_flight.numbers;
     SELECT array_agg(g.number) FILTER (WHERE g.verdict = 'delivered'),
         count(*) FILTER (WHERE g.verdict <> 'delivered'), count(*)
     INTO v_sent, v_bad, v_n
@@ -77,7 +79,6 @@ BEGIN
         PERFORM livewell.fail_events(p_sink, v_flying, p_numbers, p_verdicts, p_details, p_again);
     END IF;
     IF cardinality(p_sending) > 0 THEN
-        UPDATE livewell.event_flight f SET numbers = p_sending WHERE f.relay = p_relay;
         UPDATE livewell.event_delivery d
         SET aside = true
         WHERE d.sink = p_sink AND d.number = ANY (p_sending) AND NOT d.aside;
@@ -93,8 +94,9 @@ BEGIN
         ON CONFLICT (sink, key_hash) DO UPDATE
         SET state = 'sending', retry_at = 'infinity', number = excluded.number
         WHERE b.state <> 'parked';
-    ELSE
-        DELETE FROM livewell.event_flight f WHERE f.relay = p_relay;
+    END IF;
+    IF p_sending <> v_flying THEN
+        PERFORM livewell.set_flight(v_flight, v_flight.since, p_sending);
     END IF;
     -- What had been on its way for long and was neither delivered nor failed.
     IF v_blocks THEN

@@ -21,7 +21,7 @@ BEGIN
         OR EXISTS (
             SELECT FROM livewell.relay r
             JOIN livewell.event_flight f ON f.relay = r.id
-            WHERE r.sink = v_sink AND r.expires_at > v_now
+            WHERE r.sink = v_sink AND r.expires_at > v_now AND cardinality(f.numbers) > 0
         )
     );
 END

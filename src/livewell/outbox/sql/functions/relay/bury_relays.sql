@@ -33,7 +33,10 @@ BEGIN
         WHERE d.id = ANY (v_dead)
             AND (
                 d.token IS NULL
-                OR EXISTS (SELECT FROM livewell.event_flight f WHERE f.relay = d.id)
+                OR EXISTS (
+                    SELECT FROM livewell.event_flight f
+                    WHERE f.relay = d.id AND cardinality(f.numbers) > 0
+                )
             );
         IF v_lost > 0 THEN
             PERFORM livewell.add_event_stats(s.name, '{lost_lease}', ARRAY[v_lost], '{0}')

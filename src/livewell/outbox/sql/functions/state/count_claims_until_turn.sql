@@ -33,7 +33,7 @@ BEGIN
         SELECT count(*) AS n FROM livewell.relay_shard h
         WHERE h.sink = p_sink AND h.relay IS NOT NULL GROUP BY h.relay
     ) o;
-    SELECT least(s.batch_max, max(cardinality(f.numbers))) INTO v_batch
+    SELECT least(s.batch_max, nullif(max(cardinality(f.numbers)), 0)) INTO v_batch
     FROM livewell.event_sink s
     LEFT JOIN livewell.relay r ON r.sink = s.id
     LEFT JOIN livewell.event_flight f ON f.relay = r.id

@@ -13,7 +13,8 @@ AS $$
         'outside', r.token IS NOT NULL, 'started_at', r.started_at,
         'lease_left_seconds', extract(epoch FROM r.expires_at - p_now)::float8,
         'shards', h.n, 'in_flight', coalesce(cardinality(f.numbers), 0),
-        'flight_seconds', extract(epoch FROM p_now - f.since)::float8,
+        'flight_seconds', CASE WHEN cardinality(f.numbers) > 0
+            THEN extract(epoch FROM p_now - f.since)::float8 END,
         'batch_seconds', r.batch_seconds,
         'away_seconds', extract(epoch FROM p_now - r.away_since)::float8,
         'away_reason', r.away_reason
