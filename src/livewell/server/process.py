@@ -17,6 +17,7 @@ from livewell.refresh.read.reads import Reads
 from livewell.server.answers.problems import too_many
 from livewell.server.auth.api_keys import Keys
 from livewell.server.auth.caller import Auth
+from livewell.server.auth.owner import Owners
 from livewell.server.auth.web_tokens import Tokens
 from livewell.server.bounds.client_rates import ClientRates, Kind
 from livewell.server.bounds.waiting_reads import WaitingReads
@@ -43,6 +44,7 @@ class ServerProcess:
         self.buckets = ClientRates.from_settings(settings)
         self.refusals = Refusals()
         self.auth = Auth(Keys(self.pools.api, cache_seconds=settings.key_cache_seconds), Tokens(settings.jwt))
+        self.owners = Owners(self.pools.api)
         self.waits = WaitingReads(max(1, settings.requests_max // 2))
         self.stopping = asyncio.Event()
         self.presence = Presence(self.pools.hub)

@@ -47,7 +47,9 @@ _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _KNOWN = frozenset(
     {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
 )  # a method is the client's word: others are counted together
-_STREAM = re.compile(r"/v1/((sessions|jobs)/[^/]+|pages)/stream")
+OPEN_BELOW = "/v1/download/"  # a signed link is its own proof
+_STREAM = re.compile(r"/v1/((sessions|jobs|exports|exports/batch)/[^/]+|pages)/stream")
+_LONG = re.compile(r"/v1/(download/[^/]+|exports/batch/[^/]+/zip)")  # as long as the client takes to read it
 _BODIES_BYTES_MAX = 67_108_864  # of requests whose bodies are still coming
 _HEAVY_BYTES = 8192  # a body with some two hundred keys; a thousand take the database 120 to 160 ms
 _STRANGERS_MAX = (
@@ -107,7 +109,7 @@ class Gate:
             await self._answer(busy(), scope)(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """A stream takes no place here: it has bounds of its own.
+        """A stream or a download takes no place here: each has bounds of its own.
 
         Nor does a read that waits stand in line: it holds no connection meanwhile, and has bounds
         too.
@@ -119,7 +121,7 @@ class Gate:
             if body is None:
                 return  # the client has gone
             receive = _replayed(body, receive)
-        if scope["method"] == "GET" and _STREAM.fullmatch(scope["path"]):
+        if _lasts(scope):
             await self._app(scope, receive, send)
             return
         with self._requests.take(client):
@@ -146,7 +148,7 @@ class Gate:
             self._state.count(f"address:{where}", "page", cost)
             if not self._frame.has(path):
                 return f"address:{where}", False
-        if path in OPEN:
+        if path in OPEN or path.startswith(OPEN_BELOW):
             self._state.count(f"address:{where}", "other", cost)
             return f"address:{where}", False
         caller = await self._caller(scope, headers, address)
@@ -255,6 +257,14 @@ def _waits(scope: Scope) -> bool:
     return any(digit in text for text in asked for digit in "123456789")
 
 
+def _lasts(scope: Scope) -> bool:
+    """A stream, or a download: the client says how long it takes."""
+    path: str = scope["path"]
+    if scope["method"] not in ("GET", "HEAD"):
+        return False
+    return (scope["method"] == "GET" and _STREAM.fullmatch(path) is not None) or _LONG.fullmatch(path) is not None
+
+
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """The body at once, then whatever else comes."""
     given = False
@@ -291,14 +301,14 @@ def _preflight(allowed: str | None) -> Response:
 def _counted(send: Send, scope: Scope) -> Send:
     """Every answer is counted when it begins.
 
-    How long that took is measured, but of streams, which begin at once and last.
+    How long that took is measured, but of streams and downloads, which begin at once and last.
     """
     began, method = time.monotonic(), scope["method"] if scope["method"] in _KNOWN else "other"
 
     async def counted(message: Message) -> None:
         if message["type"] == "http.response.start":
             REQUESTS.add(method, str(message["status"]))
-            if not _STREAM.fullmatch(scope["path"]):
+            if not _lasts(scope):
                 REQUEST_SECONDS.observe(time.monotonic() - began, method)
         await send(message)
 
