@@ -26,6 +26,7 @@ from livewell.server.late_schedules import Lateness
 from livewell.server.looks import Looks
 from livewell.server.plan_sampler import PlanSampler
 from livewell.server.pools import Addresses, Pools
+from livewell.server.previews import Previews
 from livewell.server.streams.stream import Streams
 from livewell.settings import Settings
 from livewell.telemetry import measures
@@ -53,6 +54,7 @@ class ServerProcess:
         self.lateness = Lateness(self.pools.hub)
         self.looks = Looks(where.operate, settings)
         self.plans = PlanSampler(self.pools.operate)
+        self.previews = Previews(settings)
         self._nudger: Nudger | None = None
         self._reads: Reads | None = None
         self._sessions: StreamedSessions | None = None
@@ -80,6 +82,7 @@ class ServerProcess:
             await self._reads.close()
         if self._nudger is not None:
             await self._nudger.close()
+        await self.previews.close()
         await self.plans.close()
         await self.looks.close()
         await self.pools.close()

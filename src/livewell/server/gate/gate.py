@@ -51,6 +51,7 @@ OPEN_BELOW = "/v1/download/"  # a signed link is its own proof
 _STREAM = re.compile(r"/v1/((sessions|jobs|exports|exports/batch)/[^/]+|pages)/stream")
 _LONG = re.compile(r"/v1/(download/[^/]+|exports/batch/[^/]+/zip)")  # as long as the client takes to read it
 _BODIES_BYTES_MAX = 67_108_864  # of requests whose bodies are still coming
+_PHOTO_BYTES = 65_536  # a document with a photo is large, and costs no more than a small one
 _HEAVY_BYTES = 8192  # a body with some two hundred keys; a thousand take the database 120 to 160 ms
 _STRANGERS_MAX = (
     2000  # callers looked up at once: after a restart all streams come back together, each with a key of its own
@@ -125,7 +126,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         with self._requests.take(client):
-            if length >= _HEAVY_BYTES:
+            if length >= _HEAVY_BYTES and not _is_document(scope["path"]):
                 # One of each client at once, and a few of all strangers: those of many addresses
                 # would else have every connection to the database for as long as a thousand keys
                 # take.
@@ -143,7 +144,9 @@ class Gate:
         path: str = scope["path"]
         address = scope["client"][0] if scope.get("client") else "unknown"
         where = network(address)
-        cost = 1 + length // 1024  # a thousand keys cost forty times as much as one
+        cost = 1 + length // (
+            _PHOTO_BYTES if _is_document(path) else 1024
+        )  # a thousand keys cost forty times as much as one
         if not path.startswith(API):
             self._state.count(f"address:{where}", "page", cost)
             if not self._frame.has(path):
@@ -255,6 +258,11 @@ def _waits(scope: Scope) -> bool:
         return False
     asked = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("wait", ())
     return any(digit in text for text in asked for digit in "123456789")
+
+
+def _is_document(path: str) -> bool:
+    """A body that is one document, not many keys. A picture of it takes seconds of nobody's connection."""
+    return path.startswith(f"{API}resumes")
 
 
 def _lasts(scope: Scope) -> bool:

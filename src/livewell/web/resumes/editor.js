@@ -56,11 +56,13 @@ export class Editor {
     this.state = element("p.muted", { role: "status" }, this.#version ? `Version ${this.#version}` : "Not saved yet");
     this.notice = element("div.notice", { role: "alert", hidden: "" });
     this.saving = element("button", { type: "button", onclick: () => this.save() }, "Save");
-    const bar = element("div.editor-bar", element("a.back", { href: "#" }, "All documents"), this.name, element("div.acts", this.state, this.saving));
+    const look = element("button.plain.look", { type: "button", onclick: () => lead(aside) }, "Page one");
+    const bar = element("div.editor-bar", element("a.back", { href: "#" }, "All documents"), this.name, element("div.acts", this.state, look, this.saving));
     const template = element("select", { "aria-label": "Template of the preview" }, ...["minimal", "modern", "compact"].map((value) => element("option", { value }, value[0].toUpperCase() + value.slice(1))));
     template.value = this.options.quietly()?.template ?? "minimal";
     template.addEventListener("change", () => this.options.choose("template", template.value));
-    const aside = element("aside", { "aria-label": "Preview" }, element("header", element("h2", "Page one"), template), this.preview.node);
+    const back = element("button.plain.look", { type: "button", onclick: () => lead(bar, this.name) }, "To the form");
+    const aside = element("aside", { "aria-label": "Preview" }, element("header", { tabindex: -1 }, element("h2", "Page one"), element("div.acts", template, back)), this.preview.node);
     this.node.replaceChildren(bar, this.notice, element("div.editor", this.form.node, aside));
     this.node.addEventListener("keydown", this.#keys);
     this.stopListening = this.options.onChange(() => this.preview.soon());
@@ -158,4 +160,10 @@ export class Editor {
     this.stopListening?.();
     this.node.removeEventListener("keydown", this.#keys);
   }
+}
+
+// On a narrow screen the form and the picture are below each other.
+function lead(node, focus = node.querySelector("[tabindex]")) {
+  node.scrollIntoView({ block: "start" });
+  focus.focus({ preventScroll: true });
 }

@@ -238,5 +238,5 @@ function stateWords(row) {
 function lasts(instant) {
   if (!instant) return "";
   const seconds = (new Date(instant) - Date.now()) / 1000;
-  return seconds > 0 ? `goes in ${span(seconds)}` : "expired";
+  return seconds > 0 ? `kept ${span(seconds)} more` : "expired";
 }

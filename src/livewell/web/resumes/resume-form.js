@@ -24,7 +24,10 @@ export class ResumeForm {
     this.onChange = onChange;
     this.say = say;
     this.photo = new Photo(this.#document.basics, onChange);
-    const basics = element("section.panel", { "aria-label": "About you" }, element("header", element("h2", "About you")), this.#fields(BASICS, this.#document.basics, "basics"), this.photo.node);
+    const own = BASICS.filter(({ top }) => !top);
+    const grid = this.#fields(own, this.#document.basics, "basics");
+    grid.append(...BASICS.filter(({ top }) => top).map((field) => this.#field(field, this.#document, field.name)));
+    const basics = element("section.panel", { "aria-label": "About you" }, element("header", element("h2", "About you")), grid, this.photo.node);
     this.node = element("form.resume", { novalidate: "" }, basics, this.#sections, element("section.panel", { "aria-label": "More sections" }, element("header", element("h2", "More sections")), this.#chips));
     this.node.addEventListener("submit", (event) => event.preventDefault());
     this.#build();
@@ -57,20 +60,23 @@ export class ResumeForm {
   // -- sections --------------------------------------------------------------------------------------------------------
 
   get #order() {
-    const layout = (this.#document.sections ??= {});
     const there = Object.keys(SECTIONS).filter((name) => this.#entries(name) !== undefined);
-    const known = (layout.order ?? []).filter((name) => there.includes(name));
-    return [...known, ...there.filter((name) => !known.includes(name))];
+    const fixed = there.filter((name) => SECTIONS[name].isFixed);
+    const known = (this.#document.sections ?? []).filter((name) => there.includes(name));
+    return [...fixed, ...known, ...there.filter((name) => !known.includes(name) && !fixed.includes(name))];
   }
 
-  // Profiles are a part of the basics in JSON Resume; in the form they are a section like others.
+  // Profiles and the summary are parts of the basics in JSON Resume; in the form they are sections like others.
+  #home(name) {
+    return name === "profiles" || name === "summary" ? this.#document.basics : this.#document;
+  }
+
   #entries(name) {
-    return name === "profiles" ? this.#document.basics.profiles : this.#document[name];
+    return this.#home(name)[name];
   }
 
   #put(name, entries) {
-    if (name === "profiles") this.#document.basics.profiles = entries;
-    else this.#document[name] = entries;
+    this.#home(name)[name] = entries;
   }
 
   #build() {
@@ -81,18 +87,27 @@ export class ResumeForm {
   }
 
   #section(name) {
-    const { title, one, fields } = SECTIONS[name];
-    const entries = this.#entries(name);
-    const heading = element("input.section-title", { "aria-label": `Title of the section ${title}`, placeholder: title, maxlength: 100, "data-place": `sections.titles.${name}` });
-    heading.value = this.#document.sections?.titles?.[name] ?? "";
+    const { title, one, text, isFixed } = SECTIONS[name];
+    const heading = isFixed ? element("h2", title) : this.#heading(name, title);
+    const moves = this.#moves(`the section ${title}`, isFixed ? null : (step) => this.#moveSection(name, step), () => this.#removeSection(name));
+    const node = element("section.panel", { "aria-label": title, "data-section": name }, element("header", heading, moves));
+    if (text) {
+      node.append(this.#fields([text], this.#document.basics, "basics"));
+      return node;
+    }
+    const add = element("button.plain", { type: "button", onclick: () => this.#addEntry(name) }, `Add a ${one}`.replace(/ a (?=[aeiou])/, " an "));
+    node.append(element("ol.entries", ...this.#entries(name).map((entry, place) => this.#entry(name, entry, place))), add);
+    return node;
+  }
+
+  #heading(name, title) {
+    const heading = element("input.section-title", { "aria-label": `Title of the section ${title}`, placeholder: title, maxlength: 100, "data-place": `titles.${name}` });
+    heading.value = this.#document.titles?.[name] ?? "";
     heading.addEventListener("input", () => {
-      write((this.#document.sections ??= {}), `titles.${name}`, heading.value);
+      write(this.#document, `titles.${name}`, heading.value.trim());
       this.onChange();
     });
-    const moves = this.#moves(`the section ${title}`, (step) => this.#moveSection(name, step), () => this.#removeSection(name));
-    const list = element("ol.entries", ...entries.map((entry, place) => this.#entry(name, entry, place)));
-    const add = element("button.plain", { type: "button", onclick: () => this.#addEntry(name) }, `Add a ${one}`.replace(/ a (?=[aeiou])/, " an "));
-    return element("section.panel", { "aria-label": title, "data-section": name }, element("header", heading, moves), list, add);
+    return heading;
   }
 
   #entry(name, entry, place) {
@@ -104,20 +119,17 @@ export class ResumeForm {
   }
 
   #moves(what, move, remove) {
-    return element(
-      "div.moves",
-      element("button.plain", { type: "button", "aria-label": `Move ${what} up`, title: "Move up", onclick: () => move(-1) }, "↑"),
-      element("button.plain", { type: "button", "aria-label": `Move ${what} down`, title: "Move down", onclick: () => move(1) }, "↓"),
-      element("button.plain", { type: "button", "aria-label": `Remove ${what}`, onclick: remove }, "Remove"),
-    );
+    const arrow = (way, step, sign) => element("button.plain", { type: "button", "aria-label": `Move ${what} ${way}`, title: `Move ${way}`, onclick: () => move(step) }, sign);
+    const arrows = move ? [arrow("up", -1, "↑"), arrow("down", 1, "↓")] : [];
+    return element("div.moves", ...arrows, element("button.plain", { type: "button", "aria-label": `Remove ${what}`, onclick: remove }, "Remove"));
   }
 
   // -- acts --------------------------------------------------------------------------------------------------------------
 
   #addSection(name) {
-    this.#put(name, [{}]);
+    this.#put(name, SECTIONS[name].text ? "" : [{}]);
     this.#rebuilt(`${SECTIONS[name].title} added`);
-    this.#find(name).querySelector(".entries input, .entries textarea")?.focus();
+    this.#find(name).querySelector(".grid input, .grid textarea")?.focus();
   }
 
   #removeSection(name) {
@@ -128,12 +140,12 @@ export class ResumeForm {
   }
 
   #moveSection(name, step) {
-    const order = this.#order;
+    const order = this.#order.filter((one) => !SECTIONS[one].isFixed);
     const from = order.indexOf(name);
     const to = from + step;
     if (to < 0 || to >= order.length) return;
     [order[from], order[to]] = [order[to], order[from]];
-    this.#document.sections.order = order;
+    this.#document.sections = order;
     this.#rebuilt(`${SECTIONS[name].title} is section ${to + 1} of ${order.length}`);
     this.#find(name).querySelectorAll("header .moves button")[step < 0 ? 0 : 1].focus();
   }
@@ -185,7 +197,7 @@ export class ResumeForm {
     return element("div.grid", ...fields.map((field) => this.#field(field, entry, `${path}.${field.name}`)));
   }
 
-  #field({ name, label, kind, wide, half, hint, type = "text", ...more }, entry, place) {
+  #field({ name, label, kind, wide, half, hint, top, type = "text", ...more }, entry, place) {
     const id = `field-${(numbers += 1)}`;
     const about = hint ? { "aria-describedby": `${id}-hint` } : {};
     const had = read(entry, name);

@@ -22,22 +22,23 @@ export const BASICS = [
   line("location.region", "Region"),
   line("location.countryCode", "Country code", { placeholder: "DE", half: true }),
   line("location.postalCode", "Postal code", { half: true }),
-  line("location.address", "Address", { wide: true }),
-  prose("summary", "Summary"),
+  line("location.address", "Address"),
+  line("language", "Language of the document", { placeholder: "en", hint: "en, de, pt-BR", half: true, top: true }),
 ];
 
-/** Sections by their name in JSON Resume. one: what a single entry is called. */
+/** Sections by their name in JSON Resume, in the order in which they are printed. one: what a single entry is called. */
 export const SECTIONS = {
-  profiles: { title: "Profiles", one: "profile", fields: [line("network", "Network"), line("username", "Name there"), URL_LINE] },
+  profiles: { title: "Profiles", one: "profile", isFixed: true, fields: [line("network", "Network"), line("username", "Name there"), URL_LINE] },
+  summary: { title: "Summary", text: prose("summary", "Summary") },
   work: { title: "Work", one: "job", fields: [line("position", "Position"), line("name", "Employer"), ...SPAN, line("location", "Place"), URL_LINE, prose("summary", "Summary"), list("highlights", "Highlights")] },
+  projects: { title: "Projects", one: "project", fields: [line("name", "Project"), line("entity", "For whom"), ...SPAN, URL_LINE, prose("description", "What it is"), list("highlights", "Highlights"), list("keywords", "Keywords"), list("roles", "Roles")] },
   education: { title: "Education", one: "school", fields: [line("institution", "School"), line("studyType", "Degree"), line("area", "Field"), line("score", "Grade", { half: true }), ...SPAN, URL_LINE, list("courses", "Courses")] },
   skills: { title: "Skills", one: "skill", fields: [line("name", "Skill"), line("level", "Level"), list("keywords", "Keywords")] },
-  projects: { title: "Projects", one: "project", fields: [line("name", "Project"), line("entity", "For whom"), ...SPAN, URL_LINE, prose("description", "What it is"), list("highlights", "Highlights"), list("keywords", "Keywords"), list("roles", "Roles")] },
-  languages: { title: "Languages", one: "language", fields: [line("language", "Language"), line("fluency", "How well")] },
   certificates: { title: "Certificates", one: "certificate", fields: [line("name", "Certificate"), line("issuer", "Issuer"), day("date", "Date"), URL_LINE] },
   awards: { title: "Awards", one: "award", fields: [line("title", "Award"), line("awarder", "From whom"), day("date", "Date"), prose("summary", "For what")] },
   publications: { title: "Publications", one: "publication", fields: [line("name", "Title"), line("publisher", "Publisher"), day("releaseDate", "Date"), URL_LINE, prose("summary", "Summary")] },
   volunteer: { title: "Volunteering", one: "post", fields: [line("position", "Position"), line("organization", "Organisation"), ...SPAN, URL_LINE, prose("summary", "Summary"), list("highlights", "Highlights")] },
+  languages: { title: "Languages", one: "language", fields: [line("language", "Language"), line("fluency", "How well")] },
   interests: { title: "Interests", one: "interest", fields: [line("name", "Interest"), list("keywords", "Keywords")] },
   references: { title: "References", one: "reference", fields: [line("name", "Name"), prose("reference", "What they say")] },
 };
