@@ -43,6 +43,7 @@ BUILT_IN = (
     "livewell.refresh.capability:CAPABILITY",
     "livewell.alerts.capability:CAPABILITY",
     "livewell.outbox.capability:CAPABILITY",
+    "livewell.exports.capability:CAPABILITY",
     "livewell.operations.capability:CAPABILITY",
     "livewell.apps.contacts.capability:CAPABILITY",
     "livewell.apps.resumes.capability:CAPABILITY",
