@@ -173,6 +173,8 @@ class InvalidResume(LivewellError):
         super().__init__(f"{place}: {why}")
         self.place = place
         self.why = why
+
+
 class ExportQuotaFull(LivewellError):
     """The user's files take all the room there is for them (507). Nothing was made."""
 
