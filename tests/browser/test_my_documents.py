@@ -18,7 +18,7 @@ from playwright.async_api import Browser, BrowserContext, Page, expect
 from livewell.server.auth.api_keys import NewKey
 from livewell.testing.processes import ChildProcess, eventually_async
 from tests.browser.conftest import Complaints
-from tests.browser.site import Hand, Site
+from tests.browser.site import Site
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from livewell.capability import Capability, CommandEntry, View
+from livewell.capability import Capability, Chore, CommandEntry, View
 
 _PAGES = "livewell.server.dashboard.pages.exports"
 _ROUTES = "livewell.server.routes"
+
 
 CAPABILITY = Capability(
     name="exports",
@@ -17,4 +18,12 @@ CAPABILITY = Capability(
     commands=(CommandEntry("exports", "livewell.cli.commands.exports:exports", "Look and mend", 116),),
     views=(View("/exports", "What is being made?", f"{_PAGES}:panels", "Exports"),),
     overview=f"{_PAGES}:overview",
+    queues=("exports",),
+    work="livewell.exports.worker_part:work",
+    housekeeping=(
+        Chore("SELECT livewell.prune_exports(%s, %s)", lambda settings: (settings.export_tombstone_days, 1000)),
+    ),
+    gauges="livewell.exports.gauges:GAUGES",
+    checks="livewell.exports.doctor:CHECKS",
+    stuck="livewell.exports.stuck:stuck",
 )
