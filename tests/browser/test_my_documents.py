@@ -16,7 +16,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from livewell.server.auth.api_keys import NewKey
-from livewell.testing.processes import ChildProcess, eventually_async
+from livewell.testing.processes import ChildProcess, eventually, eventually_async
 from tests.browser.conftest import Complaints
 from tests.browser.site import Site
 
@@ -65,11 +65,11 @@ def files(tmp_path: Path) -> str:
 def worker(site: Site, files: str) -> Iterator[ChildProcess]:
     """A worker of the queue exports."""
     env = {**site.env, "LIVEWELL_EXPORT_STORE": files}
-    process = ChildProcess(["-m", "livewell.cli", "worker", "livewell.apps.plain:app", "--queues", "exports"], env=env)
-    process.start()
-    process.wait_for("worker", timeout=60)
-    yield process
-    process.close()
+    with ChildProcess(
+        ["-m", "livewell.cli", "worker", "livewell.apps.plain:app", "--queue", "exports"], env=env
+    ) as one:
+        eventually(lambda: site.hand.rows("SELECT name FROM livewell.export_kind"), 60, what="the kind is declared")
+        yield one
 
 
 async def test_a_document_is_written_with_the_keyboard_alone(site: Site, context: BrowserContext) -> None:
