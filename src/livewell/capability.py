@@ -46,6 +46,7 @@ BUILT_IN = (
     "livewell.exports.capability:CAPABILITY",
     "livewell.operations.capability:CAPABILITY",
     "livewell.apps.contacts.capability:CAPABILITY",
+    "livewell.apps.resumes.capability:CAPABILITY",
     "livewell.apps.capability:CAPABILITY",
     "livewell.server.capability:CAPABILITY",
     "livewell.cli.capability:CAPABILITY",
