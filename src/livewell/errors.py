@@ -6,6 +6,7 @@ value, and what mends it.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 
 
 class LivewellError(Exception):
@@ -138,6 +139,64 @@ class AlertNotFound(LivewellError):
 
 class ContactNotFound(LivewellError):
     """No contact, merge or conflict of the tenant has that id."""
+
+
+class ResumeNotFound(LivewellError):
+    """The user has no document with that id, or it has no such version."""
+
+
+class ResumeConflict(LivewellError):
+    """The document was changed since its editor saw it; `version` is where it is now."""
+
+    def __init__(self, message: str, *, version: int) -> None:
+        super().__init__(message)
+        self.version = version
+
+
+class ResumesFull(LivewellError):
+    """The user has as many documents, or bytes of them, as one user may have."""
+
+    def __init__(self, message: str, *, used: int, allowed: int, unit: str) -> None:
+        super().__init__(message)
+        self.used = used
+        self.allowed = allowed
+        self.unit = unit
+
+
+class InvalidResume(LivewellError):
+    """A document does not fit the schema, or is too large.
+
+    `place` is where, such as document.work[2].summary. What stands there is never in the message.
+    """
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(f"{place}: {why}")
+        self.place = place
+        self.why = why
+
+
+class ExportQuotaFull(LivewellError):
+    """The user's files take all the room there is for them (507). Nothing was made."""
+
+    def __init__(self, *, used: int, reserved: int, allowed: int, needed: int) -> None:
+        super().__init__(
+            f"{used:,} bytes are stored and {reserved:,} reserved of {allowed:,}; {needed:,} more do not fit. "
+            "Delete exports that are not needed, or wait until some expire"
+        )
+        self.used = used
+        self.reserved = reserved
+        self.allowed = allowed
+        self.needed = needed
+
+
+class ExportDailyLimit(LivewellError):
+    """The user has asked for as many exports as a day has (429). Nothing was made."""
+
+    def __init__(self, *, used: int, allowed: int, resets_at: datetime) -> None:
+        super().__init__(f"{used} of {allowed} exports of this day were asked for; the next day begins at {resets_at}")
+        self.used = used
+        self.allowed = allowed
+        self.resets_at = resets_at
 
 
 class JobNotFound(LivewellError):

@@ -23,26 +23,20 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from livewell.errors import ConfigurationError
 from livewell.host import host_name
+from livewell.settings.exports import ExportSettings
 from livewell.settings.rules import conflict_problem, conflicts, value_problem
 from livewell.settings.sources import Given, gather
 from livewell.settings.tables import Channels, Issuers, Sinks, Topics
 from livewell.settings.values import HOSTS_MAX, Address, Folder, Hosts, Number, Origins, Whole, lower
+from livewell.settings.values import bounded as _bounded
+from livewell.settings.values import free as _free
 from livewell.settings.words import message, places_of, text, typed
-
-
-def _bounded(default: float, low: float, high: float, description: str) -> Any:
-    return Field(default=default, ge=low, le=high, description=description)
-
-
-def _free(allowed: str, description: str, *, default: object = None, **limits: Any) -> Any:
-    return Field(default=default, description=description, json_schema_extra={"allowed": allowed}, **limits)
-
 
 _HOSTS_ALLOWED = f"exact host names with commas between, at most {HOSTS_MAX}; no scheme, port or *"
 _ADDRESS_ALLOWED = "postgresql://user:password@host:port/name, or host=… dbname=…"
 
 
-class Settings(BaseSettings):
+class Settings(ExportSettings):
     """The validated configuration, frozen. Make it with `Settings.load()`."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True)
@@ -263,6 +257,15 @@ class Settings(BaseSettings):
         60, 1, 600, "How often a server compares all keys its streams follow: the bound for a very late commit."
     )
     push_rights_seconds: Number = _bounded(60, 1, 600, "How often the rights of a stream are checked again.")
+
+    resume_documents_max: Whole = _bounded(100, 1, 10_000, "Documents one user may have.")
+    resume_bytes_max: Whole = _bounded(
+        200_000, 1024, 5_000_000, "One version of a document at most; `body_bytes_max` bounds what a request brings."
+    )
+    resume_versions_max: Whole = _bounded(30, 1, 1000, "Versions of a document that are kept; the oldest goes first.")
+    resume_user_bytes_max: Whole = _bounded(
+        50_000_000, 100_000, 10_000_000_000, "All versions of all documents of one user at most."
+    )
 
     alert_channels: Channels = _free(
         "a list of tables (in the environment: JSON) with name, kind (webhook, discord, apprise), address "

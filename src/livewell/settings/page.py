@@ -3,11 +3,13 @@
 `python -m livewell.settings > docs/reference/settings.md`
 """
 
+from pydantic.fields import FieldInfo
+
 from livewell.settings.fields import Settings
 from livewell.settings.rules import RULES
 from livewell.settings.words import allowed, text
 
-# The first setting of each section, in the order of the fields.
+# The first setting of each section.
 _SECTIONS = {
     "database_url": "Where things are",
     "pool_size_max": "Connections",
@@ -19,6 +21,7 @@ _SECTIONS = {
     "http_host": "The HTTP server",
     "alert_channels": "Alerts",
     "sinks": "The outbox",
+    "export_store": "Exports",
     "metrics_address": "Metrics",
     "log_level": "Logging",
 }
@@ -42,10 +45,15 @@ start at the current folder.
 """
 
 
+def fields() -> list[tuple[str, FieldInfo]]:
+    """In the order of the page: those of exports, which are a base class of their own, come last."""
+    return sorted(Settings.model_fields.items(), key=lambda one: one[0].startswith("export_"))
+
+
 def reference_page() -> str:
     """The text of docs/reference/settings.md."""
     lines = [_PAGE_HEAD]
-    for name, info in Settings.model_fields.items():
+    for name, info in fields():
         if name in _SECTIONS:
             lines += [*([""] if len(lines) > 1 else []), f"## {_SECTIONS[name]}", ""]
             lines += ["| setting | default | allowed | meaning |", "|---|---|---|---|"]

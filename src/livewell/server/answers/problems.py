@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
@@ -30,10 +31,16 @@ from livewell.errors import (
     DatabaseError,
     DatabaseUnavailable,
     EventNotFound,
+    ExportDailyLimit,
+    ExportQuotaFull,
     InvalidOption,
     InvalidPayload,
+    InvalidResume,
     JobNotFound,
     LivewellError,
+    ResumeConflict,
+    ResumeNotFound,
+    ResumesFull,
     UnknownLimiter,
     UnknownQueue,
     UnknownSchedule,
@@ -41,16 +48,20 @@ from livewell.errors import (
     UnknownSink,
     UnknownType,
 )
+from livewell.exports.artifacts.store import ArtifactError
 from livewell.server.answers.invalid import allowed_of, detail_of, place_of
 from livewell.server.answers.json_answer import encode
 
 log = structlog.get_logger("livewell.server")
 
 _TEXT_CHARS_MAX = 300
+_SIGNED = "/v1/download/"
 
 
 class ProblemDocument(BaseModel):
     """How a problem looks, for the OpenAPI document."""
+
+    model_config = ConfigDict(extra="allow")
 
     type: str = Field(description="about:blank, or /problems/ and a word")
     title: str
@@ -72,6 +83,7 @@ class Problem(Exception):
         field: str | None = None,
         allowed: str | None = None,
         headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(detail or HTTPStatus(status).phrase)
         self.status = status
@@ -80,6 +92,7 @@ class Problem(Exception):
         self.field = field
         self.allowed = allowed
         self.headers = dict(headers or {})
+        self.more = dict(more or {})  # members of its kind: numbers that a program can use
 
     def response(self) -> Response:
         """As it is sent."""
@@ -91,6 +104,7 @@ class Problem(Exception):
         for name in ("detail", "field", "allowed"):
             if getattr(self, name) is not None:
                 document[name] = getattr(self, name)[:_TEXT_CHARS_MAX]
+        document |= self.more
         return Response(encode(document), self.status, self.headers, "application/problem+json")
 
 
@@ -225,6 +239,7 @@ _ABSENT: Sequence[type[LivewellError]] = (
     EventNotFound,
     UnknownSink,
     ContactNotFound,
+    ResumeNotFound,
 )
 
 
@@ -233,24 +248,86 @@ async def _ours(request: Request, error: Exception) -> Response:
 
     The texts of InvalidOption are written for callers; those of the database are not.
     """
-    if isinstance(error, tuple(_ABSENT)):
-        return not_found().response()
-    if isinstance(error, tuple(_CALLERS)):
-        return Problem(400, str(error).removeprefix("call: "), word="invalid").response()
+    told = _told(error)
+    if told is not None:
+        return told.response()
     if isinstance(error, DatabaseUnavailable | DatabaseConflict):
-        log.warning("the database did not answer", path=request.url.path, error=str(error))
+        log.warning("the database did not answer", path=_logged_path(request), error=str(error))
         return busy().response()
     if isinstance(error, DatabaseError) and "NUL" in str(error):
         return Problem(400, "Texts with NUL in them are not taken.", word="invalid").response()
-    log.error("a request failed", path=request.url.path, error=f"{type(error).__name__}: {error}")
+    log.error("a request failed", path=_logged_path(request), error=f"{type(error).__name__}: {error}")
     if isinstance(error, DatabaseError) and error.sqlstate[:2] in ("53", "55", "57"):
         return busy().response()  # full, locked or shutting down: it passes
     return _mistake().response()
 
 
+def _told(error: LivewellError) -> Problem | None:
+    """Expected answers that are errors, with what a program needs to go on."""
+    for kind, make in _EXPECTED.items():
+        if isinstance(error, kind):
+            return make(error)
+    return None
+
+
+def _wrong_call(error: LivewellError) -> Problem:
+    return Problem(400, str(error).removeprefix("call: "), word="invalid")
+
+
+def _wrong_resume(error: InvalidResume) -> Problem:
+    allowed = "a résumé of JSON Resume: livewell docs howto/resumes"
+    return Problem(400, f"{error.why}.", word="invalid", field=f"body.{error.place}", allowed=allowed)
+
+
+def _changed_meanwhile(error: ResumeConflict) -> Problem:
+    return Problem(409, str(error), word="conflict", field="body.version", more={"version": error.version})
+
+
+def _no_documents_more(error: ResumesFull) -> Problem:
+    numbers = {"used": error.used, "limit": error.allowed, "unit": error.unit}
+    return Problem(507, str(error), word="full", more=numbers)
+
+
+def _no_exports_more(error: ExportQuotaFull) -> Problem:
+    numbers = {"used": error.used, "reserved": error.reserved, "needed": error.needed}
+    return Problem(507, str(error), word="full", more={**numbers, "limit": error.allowed, "unit": "bytes"})
+
+
+def _tomorrow(error: ExportDailyLimit) -> Problem:
+    seconds = (error.resets_at - datetime.now(UTC)).total_seconds()  # a hint; the database decides
+    problem = too_many(str(error), seconds=seconds, word="daily-limit")
+    problem.more = {"used": error.used, "limit": error.allowed, "resets_at": error.resets_at}
+    return problem
+
+
+def _no_store(error: ArtifactError) -> Problem:
+    if error.reason == "not_there":
+        return Problem(410, "The file is not there any more.", word="gone")
+    log.warning("the store of the files failed", reason=error.reason, detail=error.detail)
+    return busy("The store of the files does not answer now; try again shortly.")
+
+
+_EXPECTED: Mapping[type[LivewellError], Callable[[Any], Problem]] = {
+    **dict.fromkeys(_ABSENT, lambda _: not_found()),
+    **dict.fromkeys(_CALLERS, _wrong_call),
+    InvalidResume: _wrong_resume,
+    ResumeConflict: _changed_meanwhile,
+    ResumesFull: _no_documents_more,
+    ExportQuotaFull: _no_exports_more,
+    ExportDailyLimit: _tomorrow,
+    ArtifactError: _no_store,
+}
+
+
 async def _unexpected(request: Request, error: Exception) -> Response:
-    log.error("a request failed unexpectedly", path=request.url.path, exc_info=error)
+    log.error("a request failed unexpectedly", path=_logged_path(request), exc_info=error)
     return _mistake().response()
+
+
+def _logged_path(request: Request) -> str:
+    """The path for a log; a signed link in it opens a file, so it stays out."""
+    path = request.url.path
+    return f"{_SIGNED}…" if path.startswith(_SIGNED) else path
 
 
 def _mistake() -> Problem:
