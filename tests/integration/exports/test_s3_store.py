@@ -16,8 +16,8 @@ from pydantic import SecretStr
 from livewell.errors import ConfigurationError
 from livewell.exports.artifacts.s3 import S3Store
 from livewell.exports.artifacts.s3_address import S3Address, S3Key
-from livewell.testing.artifacts.checks import PDF, read_all, some_path
 from livewell.testing.artifacts.errors import failure, is_silent_about
+from livewell.testing.artifacts.parts import PDF, listed, read_all, some_path
 from livewell.testing.http import Connection, HttpServer, Request, head_lines
 from livewell.testing.processes import ChildProcess
 from tests.integration.exports.labs.s3 import KEY, S3Lab
@@ -31,10 +31,6 @@ CALLS: dict[str, Callable[[S3Store, str], Any]] = {
     "list": lambda store, _: listed(store),
     "check": lambda store, _: store.check(),
 }
-
-
-async def listed(store: S3Store) -> list[str]:
-    return [path async for path in store.list()]
 
 
 class Said:
