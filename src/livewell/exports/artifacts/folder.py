@@ -104,8 +104,6 @@ class FolderStore:
 
 
 def _read_failure(error: Exception) -> ArtifactError | None:
-    if isinstance(error, TimeoutError):
-        return ArtifactError("unreachable", "timeout")
     if isinstance(error, OSError):
         return ArtifactError(*_REASONS.get(error.errno or 0, ("broken", "")))
     return None
