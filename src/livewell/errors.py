@@ -140,6 +140,40 @@ class ContactNotFound(LivewellError):
     """No contact, merge or conflict of the tenant has that id."""
 
 
+class ResumeNotFound(LivewellError):
+    """The user has no document with that id, or it has no such version."""
+
+
+class ResumeConflict(LivewellError):
+    """The document was changed since its editor saw it; `version` is where it is now."""
+
+    def __init__(self, message: str, *, version: int) -> None:
+        super().__init__(message)
+        self.version = version
+
+
+class ResumesFull(LivewellError):
+    """The user has as many documents, or bytes of them, as one user may have."""
+
+    def __init__(self, message: str, *, used: int, allowed: int, unit: str) -> None:
+        super().__init__(message)
+        self.used = used
+        self.allowed = allowed
+        self.unit = unit
+
+
+class InvalidResume(LivewellError):
+    """A document does not fit the schema, or is too large.
+
+    `place` is where, such as document.work[2].summary. What stands there is never in the message.
+    """
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(f"{place}: {why}")
+        self.place = place
+        self.why = why
+
+
 class JobNotFound(LivewellError):
     """No job, finished job or dead letter has that id."""
 

@@ -36,19 +36,20 @@ def with_app(act: Callable[[Livewell], Awaitable[T]]) -> T:
     logs.configure(level=settings.log_level, form=settings.log_format)
 
     async def run() -> T:
-        act_as(f"cli:{_user()}@{socket.gethostname()}", "cli")
+        act_as(person_here(), "cli")
         async with Livewell(settings) as app:
             return await act(app)
 
     return asyncio.run(run())
 
 
-def _user() -> str:
-    """Who sits here, for the audit; a container may have no name for its user."""
+def person_here() -> str:
+    """Who sits at this terminal, for the audit and for what belongs to people."""
     try:
-        return getpass.getuser()
+        name = getpass.getuser()
     except (KeyError, OSError):
-        return str(os.getuid())
+        name = str(os.getuid())  # a container may have no name for its user
+    return f"cli:{name}@{socket.gethostname()}"
 
 
 async def database_now(app: Livewell) -> datetime:

@@ -63,6 +63,7 @@ TheState = Annotated[ServerProcess, Depends(state_of)]
 Anybody = Annotated[Caller, Depends(caller_of)]  # whatever their scopes
 Viewer = Annotated[Caller, Depends(require("view"))]
 Subscriber = Annotated[Caller, Depends(require("subscribe"))]
+Exporter = Annotated[Caller, Depends(require("export"))]  # documents and exports of their own
 Observer = Annotated[Caller, Depends(require_look)]  # who operates may look too
 Operator = Annotated[
     Caller, Depends(require("operate"))

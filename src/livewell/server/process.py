@@ -17,6 +17,7 @@ from livewell.refresh.read.reads import Reads
 from livewell.server.answers.problems import too_many
 from livewell.server.auth.api_keys import Keys
 from livewell.server.auth.caller import Auth
+from livewell.server.auth.owner import Owners
 from livewell.server.auth.web_tokens import Tokens
 from livewell.server.bounds.client_rates import ClientRates, Kind
 from livewell.server.bounds.waiting_reads import WaitingReads
@@ -25,6 +26,7 @@ from livewell.server.late_schedules import Lateness
 from livewell.server.looks import Looks
 from livewell.server.plan_sampler import PlanSampler
 from livewell.server.pools import Addresses, Pools
+from livewell.server.previews import Previews
 from livewell.server.streams.stream import Streams
 from livewell.settings import Settings
 from livewell.telemetry import measures
@@ -43,6 +45,7 @@ class ServerProcess:
         self.buckets = ClientRates.from_settings(settings)
         self.refusals = Refusals()
         self.auth = Auth(Keys(self.pools.api, cache_seconds=settings.key_cache_seconds), Tokens(settings.jwt))
+        self.owners = Owners(self.pools.api)
         self.waits = WaitingReads(max(1, settings.requests_max // 2))
         self.stopping = asyncio.Event()
         self.presence = Presence(self.pools.hub)
@@ -51,6 +54,7 @@ class ServerProcess:
         self.lateness = Lateness(self.pools.hub)
         self.looks = Looks(where.operate, settings)
         self.plans = PlanSampler(self.pools.operate)
+        self.previews = Previews(settings)
         self._nudger: Nudger | None = None
         self._reads: Reads | None = None
         self._sessions: StreamedSessions | None = None
@@ -78,6 +82,7 @@ class ServerProcess:
             await self._reads.close()
         if self._nudger is not None:
             await self._nudger.close()
+        await self.previews.close()
         await self.plans.close()
         await self.looks.close()
         await self.pools.close()

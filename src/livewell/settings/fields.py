@@ -264,6 +264,15 @@ class Settings(BaseSettings):
     )
     push_rights_seconds: Number = _bounded(60, 1, 600, "How often the rights of a stream are checked again.")
 
+    resume_documents_max: Whole = _bounded(100, 1, 10_000, "Documents one user may have.")
+    resume_bytes_max: Whole = _bounded(
+        200_000, 1024, 5_000_000, "One version of a document at most; `body_bytes_max` bounds what a request brings."
+    )
+    resume_versions_max: Whole = _bounded(30, 1, 1000, "Versions of a document that are kept; the oldest goes first.")
+    resume_user_bytes_max: Whole = _bounded(
+        50_000_000, 100_000, 10_000_000_000, "All versions of all documents of one user at most."
+    )
+
     alert_channels: Channels = _free(
         "a list of tables (in the environment: JSON) with name, kind (webhook, discord, apprise), address "
         "(env:NAME), for a webhook secret (env:NAME), and optionally level (P0, P1, P2); see livewell docs "

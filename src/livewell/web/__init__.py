@@ -4,6 +4,7 @@
     ui/         what all our pages share: tokens, components, charts; uplot/ is uPlot, as published
     dashboard/  the templates of the operators' pages, and what is live on them
     market/     the market page
+    resumes/    my documents: what people edit and export
     login/      the login page, and the page for what is not there
 
 Files are served under their name alone, so a name must not occur in two folders.
@@ -18,5 +19,14 @@ CLIENT = ROOT / "client"
 UI = ROOT / "ui"
 DASHBOARD = ROOT / "dashboard"
 MARKET = ROOT / "market"
+RESUMES = ROOT / "resumes"
 LOGIN = ROOT / "login"
-ASSETS = (CLIENT, UI, UI / "uplot", DASHBOARD, MARKET, LOGIN)  # folders whose scripts, styles and pictures are served
+ASSETS = (
+    CLIENT,
+    UI,
+    UI / "uplot",
+    DASHBOARD,
+    MARKET,
+    RESUMES,
+    LOGIN,
+)  # folders whose scripts, styles and pictures are served

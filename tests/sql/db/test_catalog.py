@@ -23,6 +23,10 @@ Connection = psycopg.Connection[Any]
 CONTACTS = (
     "no role has a right on tables of contacts; it enters the tenant it is given, and row security holds it to that"
 )
+RESUMES = (
+    "no role has a right on tables of documents; it acts for the user it is given, and row security holds it to that"
+)
+EXPORTS = "livewell_api has no table rights; it acts only on rows of the user it is given"
 DEFINER_ALLOWED = {
     "warn": "livewell_api has no table rights, and nobody shall write a warning that was not redacted and bounded",
     "audit_act": "whoever may act writes a line of the audit, redacted and bounded, and can neither change nor "
@@ -72,6 +76,26 @@ DEFINER_ALLOWED = {
     "list_identity_policies": CONTACTS,
     "prune_contacts": "no role may delete rows of tenants; its only input is a bounded number",
     "state_contacts": "operators and readers may know how much waits, and not of whom; it answers numbers",
+    "create_resume": RESUMES,
+    "change_resume": RESUMES,
+    "delete_resume": RESUMES,
+    "show_resume": RESUMES,
+    "list_resumes": RESUMES,
+    "list_resume_versions": RESUMES,
+    "state_resumes": "operators and readers may know how many documents there are, and not of whom; it answers numbers",
+    "find_login_owner": "livewell_api has no table rights; it tells whose the one login is that it is given",
+    "cancel_export": EXPORTS,
+    "count_downloads": EXPORTS,
+    "delete_export": EXPORTS,
+    "follow_exports": EXPORTS,
+    "forget_export_file": EXPORTS,
+    "list_exports": EXPORTS,
+    "read_export_file": EXPORTS,
+    "read_export_files": EXPORTS,
+    "request_exports": EXPORTS,
+    "show_export": EXPORTS,
+    "show_export_batch": EXPORTS,
+    "show_export_usage": EXPORTS,
     "drop_history_day": "dropping a partition needs the owner; its only input is a number of days, at least 1",
     "ensure_event_days": "workers insert events but do not own them; making a day's partition needs the owner; "
     "its only input is a bounded number",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from livewell.cli.administration import person_here
 from livewell.cli.command import PROBLEM, command
 from livewell.cli.output import AS_JSON, print_json
 from livewell.cli.terminal import console, has_reader
@@ -199,7 +200,7 @@ def _door(*, print_link: bool) -> Door:
     from livewell.server.auth.login_links import link_address, make_link  # noqa: PLC0415 - heavy
 
     async def link(database: Database, settings: Settings, base: str) -> str:
-        return link_address(base, await make_link(database, settings)) if print_link else base
+        return link_address(base, await make_link(database, settings, person=person_here())) if print_link else base
 
     async def key(database: Database) -> str:
         return (await KeyAdmin(database).create("demo", scopes=["view", "subscribe"], public=True)).text

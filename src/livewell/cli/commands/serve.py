@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from livewell.cli.administration import person_here
 from livewell.cli.command import command
 from livewell.cli.commands.worker import hold_leash, run, settle_memory, stopper
 from livewell.cli.output import AS_JSON, print_facts, print_json
@@ -145,7 +146,7 @@ async def login_link(settings: Settings, base: str, *, print_link: bool) -> str 
     database = Database(database_address(settings), settings)
     await database.open()
     try:
-        return link_address(base, await make_link(database, settings))
+        return link_address(base, await make_link(database, settings, person=person_here()))
     finally:
         await database.close()
 

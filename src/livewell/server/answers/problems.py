@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
@@ -32,8 +32,12 @@ from livewell.errors import (
     EventNotFound,
     InvalidOption,
     InvalidPayload,
+    InvalidResume,
     JobNotFound,
     LivewellError,
+    ResumeConflict,
+    ResumeNotFound,
+    ResumesFull,
     UnknownLimiter,
     UnknownQueue,
     UnknownSchedule,
@@ -47,10 +51,13 @@ from livewell.server.answers.json_answer import encode
 log = structlog.get_logger("livewell.server")
 
 _TEXT_CHARS_MAX = 300
+_SIGNED = "/v1/download/"
 
 
 class ProblemDocument(BaseModel):
     """How a problem looks, for the OpenAPI document."""
+
+    model_config = ConfigDict(extra="allow")
 
     type: str = Field(description="about:blank, or /problems/ and a word")
     title: str
@@ -72,6 +79,7 @@ class Problem(Exception):
         field: str | None = None,
         allowed: str | None = None,
         headers: Mapping[str, str] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(detail or HTTPStatus(status).phrase)
         self.status = status
@@ -80,6 +88,7 @@ class Problem(Exception):
         self.field = field
         self.allowed = allowed
         self.headers = dict(headers or {})
+        self.more = dict(more or {})  # members of its kind: numbers that a program can use
 
     def response(self) -> Response:
         """As it is sent."""
@@ -91,6 +100,7 @@ class Problem(Exception):
         for name in ("detail", "field", "allowed"):
             if getattr(self, name) is not None:
                 document[name] = getattr(self, name)[:_TEXT_CHARS_MAX]
+        document |= self.more
         return Response(encode(document), self.status, self.headers, "application/problem+json")
 
 
@@ -225,6 +235,7 @@ _ABSENT: Sequence[type[LivewellError]] = (
     EventNotFound,
     UnknownSink,
     ContactNotFound,
+    ResumeNotFound,
 )
 
 
@@ -233,24 +244,48 @@ async def _ours(request: Request, error: Exception) -> Response:
 
     The texts of InvalidOption are written for callers; those of the database are not.
     """
-    if isinstance(error, tuple(_ABSENT)):
-        return not_found().response()
-    if isinstance(error, tuple(_CALLERS)):
-        return Problem(400, str(error).removeprefix("call: "), word="invalid").response()
+    told = _told(error)
+    if told is not None:
+        return told.response()
     if isinstance(error, DatabaseUnavailable | DatabaseConflict):
-        log.warning("the database did not answer", path=request.url.path, error=str(error))
+        log.warning("the database did not answer", path=_logged_path(request), error=str(error))
         return busy().response()
     if isinstance(error, DatabaseError) and "NUL" in str(error):
         return Problem(400, "Texts with NUL in them are not taken.", word="invalid").response()
-    log.error("a request failed", path=request.url.path, error=f"{type(error).__name__}: {error}")
+    log.error("a request failed", path=_logged_path(request), error=f"{type(error).__name__}: {error}")
     if isinstance(error, DatabaseError) and error.sqlstate[:2] in ("53", "55", "57"):
         return busy().response()  # full, locked or shutting down: it passes
     return _mistake().response()
 
 
+def _told(error: LivewellError) -> Problem | None:
+    """Expected answers that are errors, with what a program needs to go on."""
+    if isinstance(error, tuple(_ABSENT)):
+        return not_found()
+    if isinstance(error, tuple(_CALLERS)):
+        return Problem(400, str(error).removeprefix("call: "), word="invalid")
+    match error:
+        case InvalidResume():
+            allowed = "a résumé of JSON Resume: livewell docs howto/resumes"
+            return Problem(400, f"{error.why}.", word="invalid", field=f"body.{error.place}", allowed=allowed)
+        case ResumeConflict():
+            return Problem(409, str(error), word="conflict", field="body.version", more={"version": error.version})
+        case ResumesFull():
+            return Problem(
+                507, str(error), word="full", more={"used": error.used, "limit": error.allowed, "unit": error.unit}
+            )
+    return None
+
+
 async def _unexpected(request: Request, error: Exception) -> Response:
-    log.error("a request failed unexpectedly", path=request.url.path, exc_info=error)
+    log.error("a request failed unexpectedly", path=_logged_path(request), exc_info=error)
     return _mistake().response()
+
+
+def _logged_path(request: Request) -> str:
+    """The path for a log; a signed link in it opens a file, so it stays out."""
+    path = request.url.path
+    return f"{_SIGNED}…" if path.startswith(_SIGNED) else path
 
 
 def _mistake() -> Problem:

@@ -20,10 +20,15 @@ _END = located("livewell.end_login(%s)")
 _NAME_CHARS_MAX = 100
 
 
-async def make_link(database: Database, settings: Settings) -> str:
-    """A token for one login with every scope; the caller must be the owner."""
+async def make_link(database: Database, settings: Settings, *, person: str | None = None) -> str:
+    """A token for one login with every scope; the caller must be the owner.
+
+    person: at whose terminal it is printed, if that is not the actor; see owner.py.
+    """
     link = NewKey.make()
-    name = f"login link of {actor()}"[:_NAME_CHARS_MAX]  # and of the login: in the audit it says whose link it was
+    name = f"login link of {person or actor()}"[
+        :_NAME_CHARS_MAX
+    ]  # and of the login: in the audit it says whose link it was
     row = (link.id, link.hash, "link", name, list(SCOPES), None, False, settings.link_seconds)
     await database.call(_CREATE, (*row, *line("logins.link", link.id, after={"scopes": list(SCOPES)}, name=name)))
     return link.text

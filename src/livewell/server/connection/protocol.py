@@ -294,6 +294,16 @@ def narrow(scope: Scope) -> None:
         _set(connection.transport, socket.SO_SNDBUF, _KERNEL_BYTES)
 
 
+def unhurried(scope: Scope) -> None:
+    """This answer is a file: it may take long, as long as the client goes on taking it.
+
+    Whoever sends it bounds how long one piece may wait.
+    """
+    connection = connection_of(scope)
+    if connection is not None:
+        connection.endless = True
+
+
 def cut(scope: Scope) -> None:
     """End the connection at once."""
     connection = connection_of(scope)

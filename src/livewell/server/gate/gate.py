@@ -47,8 +47,11 @@ _METHODS = "GET, POST, PUT, PATCH, DELETE"
 _KNOWN = frozenset(
     {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
 )  # a method is the client's word: others are counted together
-_STREAM = re.compile(r"/v1/((sessions|jobs)/[^/]+|pages)/stream")
+OPEN_BELOW = "/v1/download/"  # a signed link is its own proof
+_STREAM = re.compile(r"/v1/((sessions|jobs|exports|exports/batch)/[^/]+|pages)/stream")
+_LONG = re.compile(r"/v1/(download/[^/]+|exports/batch/[^/]+/zip)")  # as long as the client takes to read it
 _BODIES_BYTES_MAX = 67_108_864  # of requests whose bodies are still coming
+_PHOTO_BYTES = 65_536  # a document with a photo is large, and costs no more than a small one
 _HEAVY_BYTES = 8192  # a body with some two hundred keys; a thousand take the database 120 to 160 ms
 _STRANGERS_MAX = (
     2000  # callers looked up at once: after a restart all streams come back together, each with a key of its own
@@ -107,7 +110,7 @@ class Gate:
             await self._answer(busy(), scope)(scope, receive, send)
 
     async def _admit(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """A stream takes no place here: it has bounds of its own.
+        """A stream or a download takes no place here: each has bounds of its own.
 
         Nor does a read that waits stand in line: it holds no connection meanwhile, and has bounds
         too.
@@ -119,11 +122,11 @@ class Gate:
             if body is None:
                 return  # the client has gone
             receive = _replayed(body, receive)
-        if scope["method"] == "GET" and _STREAM.fullmatch(scope["path"]):
+        if _lasts(scope):
             await self._app(scope, receive, send)
             return
         with self._requests.take(client):
-            if length >= _HEAVY_BYTES:
+            if length >= _HEAVY_BYTES and not _is_document(scope["path"]):
                 # One of each client at once, and a few of all strangers: those of many addresses
                 # would else have every connection to the database for as long as a thousand keys
                 # take.
@@ -141,12 +144,14 @@ class Gate:
         path: str = scope["path"]
         address = scope["client"][0] if scope.get("client") else "unknown"
         where = network(address)
-        cost = 1 + length // 1024  # a thousand keys cost forty times as much as one
+        cost = 1 + length // (
+            _PHOTO_BYTES if _is_document(path) else 1024
+        )  # a thousand keys cost forty times as much as one
         if not path.startswith(API):
             self._state.count(f"address:{where}", "page", cost)
             if not self._frame.has(path):
                 return f"address:{where}", False
-        if path in OPEN:
+        if path in OPEN or path.startswith(OPEN_BELOW):
             self._state.count(f"address:{where}", "other", cost)
             return f"address:{where}", False
         caller = await self._caller(scope, headers, address)
@@ -255,6 +260,19 @@ def _waits(scope: Scope) -> bool:
     return any(digit in text for text in asked for digit in "123456789")
 
 
+def _is_document(path: str) -> bool:
+    """A body that is one document, not many keys. A picture of it takes seconds of nobody's connection."""
+    return path.startswith(f"{API}resumes")
+
+
+def _lasts(scope: Scope) -> bool:
+    """A stream, or a download: the client says how long it takes."""
+    path: str = scope["path"]
+    if scope["method"] not in ("GET", "HEAD"):
+        return False
+    return (scope["method"] == "GET" and _STREAM.fullmatch(path) is not None) or _LONG.fullmatch(path) is not None
+
+
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """The body at once, then whatever else comes."""
     given = False
@@ -291,14 +309,14 @@ def _preflight(allowed: str | None) -> Response:
 def _counted(send: Send, scope: Scope) -> Send:
     """Every answer is counted when it begins.
 
-    How long that took is measured, but of streams, which begin at once and last.
+    How long that took is measured, but of streams and downloads, which begin at once and last.
     """
     began, method = time.monotonic(), scope["method"] if scope["method"] in _KNOWN else "other"
 
     async def counted(message: Message) -> None:
         if message["type"] == "http.response.start":
             REQUESTS.add(method, str(message["status"]))
-            if not _STREAM.fullmatch(scope["path"]):
+            if not _lasts(scope):
                 REQUEST_SECONDS.observe(time.monotonic() - began, method)
         await send(message)
 

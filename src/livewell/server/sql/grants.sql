@@ -14,6 +14,7 @@ table api_key                       -        -        r(id,name,kind,scopes,type
 function end_login                  X        -        -        -        -
 function find_api_key               X        -        -        -        -
 function find_key                   X        -        -        -        -
+function find_login_owner           X        -        -        -        -
 function list_keys                  -        -        X        -        -
 function list_login_origins         -        -        X        -        -
 function list_logins                -        -        X        -        -

@@ -1,0 +1,35 @@
+"""Résumés as a kind of export: where a version is read, and what renders it.
+
+request_export ──job──▶ read(user, document, version) ──canonical JSON──▶ render in a child ──▶ PDF
+                             └──deleted meanwhile──▶ DocumentGone: the export fails with document_gone
+"""
+
+from __future__ import annotations
+
+from livewell.app import Livewell
+from livewell.apps.resumes.resumes import SHOW
+from livewell.exports.exporters import DocumentGone, ExportSource
+
+KIND = "resume"
+TEMPLATES = ("minimal", "modern", "compact")
+BYTES_ESTIMATE = 200_000  # reserved before it is known; ten times what a page has
+
+
+def declare(app: Livewell) -> None:
+    """Called once, before an app opens."""
+
+    @app.exporter(
+        KIND,
+        render="livewell.apps.resumes.render:render",
+        templates=TEMPLATES,
+        content_type="application/pdf",
+        suffix="pdf",
+        bytes_estimate=BYTES_ESTIMATE,
+    )
+    async def read(source: ExportSource) -> bytes:
+        """The version that the export was asked for, as it was written."""
+        [(found,)] = await source.database.call(SHOW, (source.user, source.document, int(source.version)))
+        if found is None:
+            raise DocumentGone
+        content: str = found["content"]
+        return content.encode()

@@ -1,0 +1,1 @@
+"""Documents of users, made into files in the background."""

@@ -1,0 +1,257 @@
+"""A store in a bucket of any S3-compatible service.
+
+A file is one PUT with If-None-Match: it is there when all of it is there, and no other PUT can take
+its place. Therefore a file is in memory while it is sent, and `file_bytes_max` bounds it.
+
+A PUT whose answer was lost may have been done. It is sent again, and a store that has the file then
+says so; each PUT carries a number of its own among the object's metadata, by which we see that the
+file is ours. Only if the network stays broken nobody knows: the row that says "writing" is there
+for that, and whoever cleans up deletes the path.
+
+Every request has a deadline, and all attempts together have one, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import secrets
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from livewell.errors import ConfigurationError
+from livewell.exports.artifacts.paths import check_prefix, is_path, split_path
+from livewell.exports.artifacts.probe import probe
+from livewell.exports.artifacts.s3_address import S3Address
+from livewell.exports.artifacts.s3_failures import read_failure
+from livewell.exports.artifacts.s3_links import LINK_SECONDS_MAX, presigned_url
+from livewell.exports.artifacts.store import PIECE_BYTES_MAX, ArtifactError
+from livewell.exports.downloads import content_disposition
+
+_CONNECT_SECONDS = 5.0
+_RETRIES_MAX = 3
+_LIST_PAGE = 1_000
+_LOOK_SECONDS = 5.0  # how long a PUT without an answer looks whether it was done
+_WRITER = "livewell-put"  # the metadata that names one PUT
+
+
+class S3Store:
+    """Objects of one bucket, below one prefix.
+
+    request_seconds   one request, with its body
+    total_seconds     one request and all its repeats
+    file_bytes_max    a larger file is refused
+    """
+
+    def __init__(
+        self,
+        address: S3Address,
+        *,
+        environment: Mapping[str, str] | None = None,
+        request_seconds: float = 30.0,
+        total_seconds: float = 60.0,
+        file_bytes_max: int = 500_000_000,
+    ) -> None:
+        self._address = address
+        self._total_seconds = total_seconds
+        self._file_bytes_max = file_bytes_max
+        self._obstore = _library()
+        self._closed = False
+        self._client = self._make_client(os.environ if environment is None else environment, request_seconds)
+
+    def _make_client(self, environment: Mapping[str, str], request_seconds: float) -> Any:
+        address, key = self._address, self._address.key
+        config: dict[str, object] = {
+            "region": address.region,
+            "endpoint": address.base,
+            "virtual_hosted_style_request": address.virtual_host,
+            "disable_bulk_delete": True,  # not every store knows it
+            "conditional_put": "etag",
+        }
+        if key is not None:
+            config |= {"access_key_id": key.id, "secret_access_key": key.secret.get_secret_value()}
+        elif environment.get("AWS_ACCESS_KEY_ID"):
+            config |= _temporary(environment)
+        try:
+            return self._obstore.store.S3Store(
+                address.bucket,
+                prefix=address.prefix or None,
+                config=config,
+                client_options={
+                    "allow_http": address.is_plain_http,
+                    "timeout": timedelta(seconds=request_seconds),
+                    "connect_timeout": timedelta(seconds=min(_CONNECT_SECONDS, request_seconds)),
+                },
+                retry_config={
+                    "max_retries": _RETRIES_MAX,
+                    "retry_timeout": timedelta(seconds=self._total_seconds),
+                    "backoff": {
+                        "init_backoff": timedelta(milliseconds=100),
+                        "max_backoff": timedelta(seconds=2),
+                        "base": 2,
+                    },
+                },
+            )
+        except Exception:  # noqa: BLE001 – whatever it is, its text may hold the secret
+            problem = "the S3 client did not take its configuration; look at the variables that begin with AWS_"
+        raise ConfigurationError(problem)
+
+    async def put(self, path: str, data: bytes | AsyncIterable[bytes], *, content_type: str) -> None:
+        """See ArtifactStore. The content type is kept: links of S3 answer with it."""
+        split_path(path)
+        body = await self._gather(data)
+        writer = secrets.token_hex(16)
+        attributes = {"Content-Type": content_type, _WRITER: writer}
+        try:
+            await self._run(
+                lambda: self._obstore.put_async(
+                    self._client, path, body, mode="create", use_multipart=False, attributes=attributes
+                )
+            )
+        except ArtifactError as error:
+            if error.reason not in ("already_there", "unreachable") or not await self._is_ours(path, writer):
+                raise
+
+    async def _gather(self, data: bytes | AsyncIterable[bytes]) -> bytes:
+        pieces, size = [], 0
+        async for piece in _once(data) if isinstance(data, bytes) else data:
+            size += len(piece)
+            if size > self._file_bytes_max:
+                raise ArtifactError("refused", "size")
+            pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def _is_ours(self, path: str, writer: str) -> bool:
+        """True if the file that is there came by this very call, whose first answer was lost."""
+        with suppress(ArtifactError, TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                options = {"head": True}
+                found = await self._run(lambda: self._obstore.get_async(self._client, path, options=options))
+                return bool(found.attributes.get(_WRITER) == writer)
+        return False
+
+    async def read(self, path: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        """See ArtifactStore. One request for each piece: no connection waits for a client."""
+        size = await self.size(path)
+        return self._pieces(path, start, size if end is None else min(end, size))
+
+    async def _pieces(self, path: str, start: int, end: int) -> AsyncIterator[bytes]:
+        while start < end:
+            length = min(end - start, PIECE_BYTES_MAX)
+            get = partial(self._obstore.get_range_async, self._client, path, start=start, length=length)
+            piece = bytes(await self._run(get))
+            if len(piece) != length:
+                raise ArtifactError("broken")
+            start += length
+            yield piece
+
+    async def size(self, path: str) -> int:
+        """See ArtifactStore."""
+        split_path(path)
+        return int((await self._run(lambda: self._obstore.head_async(self._client, path)))["size"])
+
+    async def delete(self, path: str) -> bool:
+        """See ArtifactStore. S3 does not say whether it was there, so it is asked first."""
+        try:
+            await self.size(path)
+        except ArtifactError as error:
+            if error.reason != "not_there":
+                raise
+            return False
+        try:
+            await self._run(lambda: self._obstore.delete_async(self._client, path))
+        except ArtifactError as error:
+            if error.reason != "not_there":  # some stores say so; another was faster
+                raise
+            return False
+        return True
+
+    async def list(self, prefix: str = "", after: str = "") -> AsyncIterator[str]:
+        """See ArtifactStore. Objects of other names are no artifacts."""
+        found = self._obstore.list(
+            self._client, check_prefix(prefix) or None, offset=after or None, chunk_size=_LIST_PAGE
+        )
+        pages = aiter(found)
+        while page := await self._run(pages.__anext__):
+            for path in (str(one["path"]) for one in page):
+                if is_path(path):
+                    yield path
+
+    async def check(self) -> None:
+        """See ArtifactStore."""
+        await probe(self)
+
+    def presign(self, path: str, seconds: int, *, file_name: str, content_type: str) -> str | None:
+        """See ArtifactStore. None where our key is temporary: the link would end with it."""
+        split_path(path)
+        key = self._address.key
+        if key is None:
+            return None
+        return presigned_url(
+            self._address,
+            key,
+            path,
+            now=datetime.now(UTC),  # of the signature: the store compares it with its own clock, we never do
+            seconds=max(1, min(seconds, LINK_SECONDS_MAX)),
+            answer={
+                "response-cache-control": "private, no-store",
+                "response-content-disposition": content_disposition(file_name),
+                "response-content-type": content_type,
+            },
+        )
+
+    async def close(self) -> None:
+        """Connections end with the client; what is under way still ends by its deadline."""
+        self._closed = True
+
+    async def _run(self, start: Callable[[], asyncio.Future[Any]]) -> Any:
+        """The result of one request; None where a list has ended."""
+        if self._closed:
+            raise ArtifactError("refused", "closed")
+        try:
+            async with asyncio.timeout(self._total_seconds):
+                request = start()
+                # A cancelled task may leave an error unread, and asyncio would log it, address and all.
+                request.add_done_callback(_retrieve)
+                return await request
+        except StopAsyncIteration:
+            return None
+        except TimeoutError:
+            failure = ArtifactError("unreachable", "timeout")
+        except Exception as error:  # noqa: BLE001 – the client's own, and what else its library raises
+            failure = read_failure(error)
+        raise failure  # out here: not even the context of this error is the client's, with its addresses
+
+
+def _retrieve(request: asyncio.Future[Any]) -> None:
+    if not request.cancelled():
+        request.exception()
+
+
+async def _once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+def _temporary(environment: Mapping[str, str]) -> dict[str, object]:
+    token = environment.get("AWS_SESSION_TOKEN") or environment.get("AWS_TOKEN")
+    return {
+        "access_key_id": environment.get("AWS_ACCESS_KEY_ID"),
+        "secret_access_key": environment.get("AWS_SECRET_ACCESS_KEY"),
+        "session_token": token,
+    }
+
+
+def _library() -> Any:
+    try:
+        library = importlib.import_module("obstore")
+        importlib.import_module("obstore.store")
+    except ImportError:
+        raise ConfigurationError(
+            "LIVEWELL_EXPORT_STORE: an S3 store needs obstore, which is not installed; "
+            "install it with: pip install 'livewell[exports]'"
+        ) from None
+    return library

@@ -1,0 +1,1 @@
+"""One lab for each kind of store."""
