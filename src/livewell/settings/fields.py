@@ -23,26 +23,20 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from livewell.errors import ConfigurationError
 from livewell.host import host_name
+from livewell.settings.exports import ExportSettings
 from livewell.settings.rules import conflict_problem, conflicts, value_problem
 from livewell.settings.sources import Given, gather
 from livewell.settings.tables import Channels, Issuers, Sinks, Topics
 from livewell.settings.values import HOSTS_MAX, Address, Folder, Hosts, Number, Origins, Whole, lower
+from livewell.settings.values import bounded as _bounded
+from livewell.settings.values import free as _free
 from livewell.settings.words import message, places_of, text, typed
-
-
-def _bounded(default: float, low: float, high: float, description: str) -> Any:
-    return Field(default=default, ge=low, le=high, description=description)
-
-
-def _free(allowed: str, description: str, *, default: object = None, **limits: Any) -> Any:
-    return Field(default=default, description=description, json_schema_extra={"allowed": allowed}, **limits)
-
 
 _HOSTS_ALLOWED = f"exact host names with commas between, at most {HOSTS_MAX}; no scheme, port or *"
 _ADDRESS_ALLOWED = "postgresql://user:password@host:port/name, or host=… dbname=…"
 
 
-class Settings(BaseSettings):
+class Settings(ExportSettings):
     """The validated configuration, frozen. Make it with `Settings.load()`."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True)

@@ -7,7 +7,7 @@ from livewell.settings.fields import Settings
 from livewell.settings.rules import RULES
 from livewell.settings.words import allowed, text
 
-# The first setting of each section, in the order of the fields.
+# The first setting of each section.
 _SECTIONS = {
     "database_url": "Where things are",
     "pool_size_max": "Connections",
@@ -19,6 +19,7 @@ _SECTIONS = {
     "http_host": "The HTTP server",
     "alert_channels": "Alerts",
     "sinks": "The outbox",
+    "export_store": "Exports",
     "metrics_address": "Metrics",
     "log_level": "Logging",
 }
@@ -45,7 +46,8 @@ start at the current folder.
 def reference_page() -> str:
     """The text of docs/reference/settings.md."""
     lines = [_PAGE_HEAD]
-    for name, info in Settings.model_fields.items():
+    # Those of exports are a base class of their own; on the page they come last.
+    for name, info in sorted(Settings.model_fields.items(), key=lambda one: one[0].startswith("export_")):
         if name in _SECTIONS:
             lines += [*([""] if len(lines) > 1 else []), f"## {_SECTIONS[name]}", ""]
             lines += ["| setting | default | allowed | meaning |", "|---|---|---|---|"]

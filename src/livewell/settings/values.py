@@ -6,13 +6,23 @@ A value comes as text from the environment, or as what TOML and Python give.
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from livewell.host import host_name
 
 HOSTS_MAX = 1_000
+
+
+def bounded(default: float, low: float, high: float, description: str) -> Any:
+    """A number with its range."""
+    return Field(default=default, ge=low, le=high, description=description)
+
+
+def free(allowed: str, description: str, *, default: object = None, **limits: Any) -> Any:
+    """Anything else, with words for what is allowed."""
+    return Field(default=default, description=description, json_schema_extra={"allowed": allowed}, **limits)
 
 
 def _refuse_bool(value: object) -> object:

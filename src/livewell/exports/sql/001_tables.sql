@@ -49,6 +49,7 @@ CREATE TABLE livewell.export (
     document_version    text COLLATE "C" NOT NULL,
     state               text COLLATE "C" NOT NULL,
     reason              text COLLATE "C",                   -- of the last failure; one word of a closed list
+    detail              text,                               -- of the last failure: which field, which character; our own words
     file_name           text        NOT NULL,
     template            text COLLATE "C" GENERATED ALWAYS AS (options ->> 'template') STORED,
     options             jsonb       NOT NULL,
@@ -71,7 +72,7 @@ CREATE TABLE livewell.export (
     CONSTRAINT export_text_check     CHECK (
         octet_length(user_id) BETWEEN 1 AND 200 AND octet_length(document_id) BETWEEN 1 AND 200
         AND octet_length(document_version) BETWEEN 1 AND 100 AND octet_length(file_name) BETWEEN 1 AND 255
-        AND octet_length(options::text) <= 8192 AND octet_length(options_hash) = 32 AND coalesce(octet_length(reason), 1) BETWEEN 1 AND 40
+        AND octet_length(options::text) <= 8192 AND octet_length(options_hash) = 32 AND coalesce(octet_length(reason), 1) BETWEEN 1 AND 40 AND coalesce(octet_length(detail), 0) <= 1200
     )
 ) WITH (
     fillfactor = 60,

@@ -32,7 +32,7 @@ BEGIN
     ELSIF v_state <> 'finished' THEN
         RETURN jsonb_build_object(
             'answer', 'none', 'state', v_state, 'reason', v_export.reason,
-            'progress', v_export.progress);
+            'detail', v_export.detail, 'progress', v_export.progress);
     END IF;
     SELECT jsonb_build_object(
         'answer', 'there', 'path', f.path, 'bytes', v_export.bytes,

@@ -21,7 +21,7 @@ BEGIN
     END IF;
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'export', e.id, 'file_name', e.file_name, 'document', e.document_id,
-        'version', e.document_version, 'reason', e.reason, 'path', f.path, 'bytes', e.bytes,
+        'version', e.document_version, 'reason', e.reason, 'detail', e.detail, 'path', f.path, 'bytes', e.bytes,
         'crc32', e.crc32, 'sha256', encode(e.sha256, 'hex'), 'finished_at', e.finished_at,
         'status', livewell.export_verdict(e.state, e.expires_at, v_now)) ORDER BY m.place), '[]')
     INTO v_files

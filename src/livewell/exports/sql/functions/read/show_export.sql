@@ -31,9 +31,6 @@ BEGIN
     END IF;
     RETURN livewell.export_document(v_export, v_now) || jsonb_build_object(
         'retry_at', v_retry,
-        'batches', (
-            SELECT coalesce(jsonb_agg(m.batch_id ORDER BY m.batch_id), '[]')
-            FROM livewell.export_member m WHERE m.export_id = p_id),
         'steps', (
             SELECT coalesce(jsonb_agg(jsonb_build_object(
                 'seq', s.step -> 0, 'progress', s.step -> 1, 'state', s.step -> 2,

@@ -5,7 +5,8 @@
 --            for good, and the job ends in the same transaction.
 -- Answer:    failed | fenced | over
 CREATE OR REPLACE FUNCTION livewell.fail_export(
-    p_worker bigint, p_job bigint, p_fence bigint, p_id uuid, p_reason text, p_again boolean
+    p_worker bigint, p_job bigint, p_fence bigint, p_id uuid, p_reason text, p_again boolean,
+    p_detail text DEFAULT NULL
 )
 RETURNS text
 LANGUAGE plpgsql
@@ -28,6 +29,7 @@ BEGIN
     IF v_export.fence <> p_fence OR NOT livewell.owns_export_job(p_worker, p_job, p_fence) THEN
         RETURN 'fenced';
     END IF;
+    UPDATE livewell.export e SET detail = left(p_detail, 300) WHERE e.id = p_id;
     IF NOT p_again THEN
         PERFORM livewell.end_export(v_export, 'failed', p_reason, v_now);
         RETURN 'failed';

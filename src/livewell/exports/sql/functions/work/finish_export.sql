@@ -37,7 +37,7 @@ BEGIN
         RETURN 'fenced';        -- a cleaner took it for an orphan
     END IF;
     UPDATE livewell.export e
-    SET state = 'finished', progress = 100, reason = NULL, reserved_bytes = 0,
+    SET state = 'finished', progress = 100, reason = NULL, detail = NULL, reserved_bytes = 0,
         stored_bytes = v_bytes, bytes = v_bytes, pages = (p_result ->> 'pages')::integer,
         sha256 = decode(p_result ->> 'sha256', 'hex'), crc32 = (p_result ->> 'crc32')::bigint,
         as_of = (p_result ->> 'as_of')::timestamptz, finished_at = v_now,
