@@ -48,6 +48,8 @@ from livewell.sync import Sync
 
 if TYPE_CHECKING:
     from livewell.alerts.admin import AlertAdmin
+    from livewell.exports.exporters import Exporters
+    from livewell.exports.exports import Exports
     from livewell.operations.warnings import Warnings
     from livewell.outbox.emit import Emit
     from livewell.outbox.inbox import Inbox
@@ -67,6 +69,8 @@ class Livewell:
     admin: QueueAdmin
     alerts: AlertAdmin
     emit: Emit
+    exporter: Exporters
+    exports: Exports
     inbox: Inbox
     outbox: Outbox
     reads: Reads

@@ -6,6 +6,7 @@ value, and what mends it.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 
 
 class LivewellError(Exception):
@@ -172,6 +173,30 @@ class InvalidResume(LivewellError):
         super().__init__(f"{place}: {why}")
         self.place = place
         self.why = why
+
+
+class ExportQuotaFull(LivewellError):
+    """The user's files take all the room there is for them (507). Nothing was made."""
+
+    def __init__(self, *, used: int, reserved: int, allowed: int, needed: int) -> None:
+        super().__init__(
+            f"{used:,} bytes are stored and {reserved:,} reserved of {allowed:,}; {needed:,} more do not fit. "
+            "Delete exports that are not needed, or wait until some expire"
+        )
+        self.used = used
+        self.reserved = reserved
+        self.allowed = allowed
+        self.needed = needed
+
+
+class ExportDailyLimit(LivewellError):
+    """The user has asked for as many exports as a day has (429). Nothing was made."""
+
+    def __init__(self, *, used: int, allowed: int, resets_at: datetime) -> None:
+        super().__init__(f"{used} of {allowed} exports of this day were asked for; the next day begins at {resets_at}")
+        self.used = used
+        self.allowed = allowed
+        self.resets_at = resets_at
 
 
 class JobNotFound(LivewellError):

@@ -11,6 +11,7 @@ from typing import Self
 
 from livewell.db import Presence
 from livewell.db.nudge import Nudger
+from livewell.exports.exports import Exports
 from livewell.queue.progress import JobProgress
 from livewell.refresh.push.streamed_sessions import StreamedSessions
 from livewell.refresh.read.reads import Reads
@@ -20,6 +21,7 @@ from livewell.server.auth.caller import Auth
 from livewell.server.auth.owner import Owners
 from livewell.server.auth.web_tokens import Tokens
 from livewell.server.bounds.client_rates import ClientRates, Kind
+from livewell.server.bounds.request_slots import RequestSlots
 from livewell.server.bounds.waiting_reads import WaitingReads
 from livewell.server.connection.refusals import Refusals
 from livewell.server.late_schedules import Lateness
@@ -30,6 +32,9 @@ from livewell.server.previews import Previews
 from livewell.server.streams.stream import Streams
 from livewell.settings import Settings
 from livewell.telemetry import measures
+
+DOWNLOADS_MAX = 200  # each has one piece of a megabyte in memory at most
+USER_DOWNLOADS_MAX = 8
 
 
 class ServerProcess:
@@ -55,9 +60,11 @@ class ServerProcess:
         self.looks = Looks(where.operate, settings)
         self.plans = PlanSampler(self.pools.operate)
         self.previews = Previews(settings)
+        self.downloads = RequestSlots("downloads", DOWNLOADS_MAX, USER_DOWNLOADS_MAX)
         self._nudger: Nudger | None = None
         self._reads: Reads | None = None
         self._sessions: StreamedSessions | None = None
+        self._exports: Exports | None = None
 
     async def open(self) -> Self:
         """Connect."""
@@ -65,6 +72,8 @@ class ServerProcess:
         self._nudger = Nudger(self.pools.api)
         self._reads = Reads(self.pools.api, self._nudger, follow=self.pools.hub)
         self._sessions = StreamedSessions(self.pools.hub, self._reads.hub)
+        self._exports = Exports(self.pools.api, nudger=self._nudger)
+        self._reads.hub.hear(self._exports.hear)
         self._reads.hub.start()
         self.presence.start()
         measures.started()
@@ -76,6 +85,8 @@ class ServerProcess:
         await self.streams.close()
         await self.presence.close()
         await self.progress.close()
+        if self._exports is not None:
+            await self._exports.close()
         if self._sessions is not None:
             await self._sessions.stop()
         if self._reads is not None:
@@ -112,6 +123,12 @@ class ServerProcess:
         """Reading through, as livewell_api; what it waits for is read as livewell_hub."""
         assert self._reads is not None  # noqa: S101 - see above
         return self._reads
+
+    @property
+    def exports(self) -> Exports:
+        """Exports, as livewell_api: whatever is asked, it is for one user."""
+        assert self._exports is not None  # noqa: S101 - see above
+        return self._exports
 
     @property
     def sessions(self) -> StreamedSessions:

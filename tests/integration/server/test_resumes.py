@@ -113,7 +113,7 @@ async def test_a_document_that_is_too_large_says_how_large_it_may_be(
     ann: httpx2.AsyncClient, server_settings: Settings
 ) -> None:
     """Bounded before it is kept."""
-    document = {"basics": {"name": "Ann", "summary": "x" * server_settings.resume_bytes_max}}
+    document = {"work": [{"summary": "x" * 5000}] * (server_settings.resume_bytes_max // 5000)}
     answer = await ann.post("/v1/resumes", json={"document": document})
     assert answer.status_code == 400
     assert f"{server_settings.resume_bytes_max:,}" in answer.json()["detail"]

@@ -8,7 +8,7 @@ from livewell.web import RESUMES
 CAPABILITY = Capability(
     name="resumes",
     migrations=Path(__file__).parent / "sql",
-    # declare="livewell.apps.resumes.exporter:declare",
+    declare="livewell.apps.resumes.exporter:declare",
     api={"resumes": "livewell.apps.resumes.resumes:Resumes.of"},
     routes=("livewell.server.routes.resumes:router",),
     commands=(CommandEntry("resumes", "livewell.cli.commands.resumes:resumes", "Look and mend", 117),),

@@ -6,6 +6,8 @@ request_export ──job──▶ read(user, document, version) ──canonical 
 
 from __future__ import annotations
 
+import json
+
 from livewell.app import Livewell
 from livewell.apps.resumes.resumes import SHOW
 from livewell.exports.exporters import DocumentGone, ExportSource
@@ -31,5 +33,11 @@ def declare(app: Livewell) -> None:
         [(found,)] = await source.database.call(SHOW, (source.user, source.document, int(source.version)))
         if found is None:
             raise DocumentGone
-        content: str = found["content"]
-        return content.encode()
+        return dated(found["content"], found["written_at"])
+
+
+def dated(content: str, written_at: str) -> bytes:
+    """With the instant of its version, which the file is dated with: the same version gives the same bytes."""
+    document = json.loads(content)
+    document["meta"] = {"lastModified": written_at, **document.get("meta", {})}
+    return json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()

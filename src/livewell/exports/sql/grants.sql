@@ -48,6 +48,7 @@ function export_document            -        -        -        X        -
 function export_verdict             -        -        X        X        X
 function find_exports               -        -        X        X        X
 function follow_exports             X        -        -        X        -
+function list_export_kinds          X        -        -        X        -
 function list_exports               X        -        -        X        -
 function read_export_file           X        -        -        X        -
 function read_export_files          X        -        -        X        -

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
@@ -30,6 +31,8 @@ from livewell.errors import (
     DatabaseError,
     DatabaseUnavailable,
     EventNotFound,
+    ExportDailyLimit,
+    ExportQuotaFull,
     InvalidOption,
     InvalidPayload,
     InvalidResume,
@@ -45,6 +48,7 @@ from livewell.errors import (
     UnknownSink,
     UnknownType,
 )
+from livewell.exports.artifacts.store import ArtifactError
 from livewell.server.answers.invalid import allowed_of, detail_of, place_of
 from livewell.server.answers.json_answer import encode
 
@@ -260,21 +264,59 @@ async def _ours(request: Request, error: Exception) -> Response:
 
 def _told(error: LivewellError) -> Problem | None:
     """Expected answers that are errors, with what a program needs to go on."""
-    if isinstance(error, tuple(_ABSENT)):
-        return not_found()
-    if isinstance(error, tuple(_CALLERS)):
-        return Problem(400, str(error).removeprefix("call: "), word="invalid")
-    match error:
-        case InvalidResume():
-            allowed = "a résumé of JSON Resume: livewell docs howto/resumes"
-            return Problem(400, f"{error.why}.", word="invalid", field=f"body.{error.place}", allowed=allowed)
-        case ResumeConflict():
-            return Problem(409, str(error), word="conflict", field="body.version", more={"version": error.version})
-        case ResumesFull():
-            return Problem(
-                507, str(error), word="full", more={"used": error.used, "limit": error.allowed, "unit": error.unit}
-            )
+    for kind, make in _EXPECTED.items():
+        if isinstance(error, kind):
+            return make(error)
     return None
+
+
+def _wrong_call(error: LivewellError) -> Problem:
+    return Problem(400, str(error).removeprefix("call: "), word="invalid")
+
+
+def _wrong_resume(error: InvalidResume) -> Problem:
+    allowed = "a résumé of JSON Resume: livewell docs howto/resumes"
+    return Problem(400, f"{error.why}.", word="invalid", field=f"body.{error.place}", allowed=allowed)
+
+
+def _changed_meanwhile(error: ResumeConflict) -> Problem:
+    return Problem(409, str(error), word="conflict", field="body.version", more={"version": error.version})
+
+
+def _no_documents_more(error: ResumesFull) -> Problem:
+    numbers = {"used": error.used, "limit": error.allowed, "unit": error.unit}
+    return Problem(507, str(error), word="full", more=numbers)
+
+
+def _no_exports_more(error: ExportQuotaFull) -> Problem:
+    numbers = {"used": error.used, "reserved": error.reserved, "needed": error.needed}
+    return Problem(507, str(error), word="full", more={**numbers, "limit": error.allowed, "unit": "bytes"})
+
+
+def _tomorrow(error: ExportDailyLimit) -> Problem:
+    seconds = (error.resets_at - datetime.now(UTC)).total_seconds()  # a hint; the database decides
+    problem = too_many(str(error), seconds=seconds, word="daily-limit")
+    problem.more = {"used": error.used, "limit": error.allowed, "resets_at": error.resets_at}
+    return problem
+
+
+def _no_store(error: ArtifactError) -> Problem:
+    if error.reason == "not_there":
+        return Problem(410, "The file is not there any more.", word="gone")
+    log.warning("the store of the files failed", reason=error.reason, detail=error.detail)
+    return busy("The store of the files does not answer now; try again shortly.")
+
+
+_EXPECTED: Mapping[type[LivewellError], Callable[[Any], Problem]] = {
+    **dict.fromkeys(_ABSENT, lambda _: not_found()),
+    **dict.fromkeys(_CALLERS, _wrong_call),
+    InvalidResume: _wrong_resume,
+    ResumeConflict: _changed_meanwhile,
+    ResumesFull: _no_documents_more,
+    ExportQuotaFull: _no_exports_more,
+    ExportDailyLimit: _tomorrow,
+    ArtifactError: _no_store,
+}
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -145,14 +145,21 @@ export class Editor {
     this.notice.hidden = false;
   }
 
-  /** Leave the room. False: the reader stays, to keep what is not saved. */
+  /** Leave the room. False: the reader stays, and says first what becomes of what is not saved. */
   async leave() {
-    if (this.isChanged && !confirm("What you changed is not saved. Leave it?")) {
-      history.replaceState(null, "", this.#id ? `#edit/${this.#id}` : "#new");
-      return false;
+    if (!this.isChanged) {
+      this.#leaveQuietly();
+      return true;
     }
-    this.#leaveQuietly();
-    return true;
+    const to = location.hash;
+    history.replaceState(null, "", this.#id ? `#edit/${this.#id}` : "#new");
+    const go = () => (location.hash = to || "#");
+    const save = element("button.plain", { type: "button", onclick: async () => (await this.save()) && go() }, "Save it and leave");
+    const drop = element("button.plain", { type: "button", onclick: () => ((this.isChanged = false), go()) }, "Leave without it");
+    this.#tell("warn", "What you changed is not saved.", element("div.acts", save, drop));
+    this.notice.scrollIntoView({ block: "nearest" });
+    save.focus();
+    return false;
   }
 
   #leaveQuietly() {

@@ -133,10 +133,15 @@ export class ResumeForm {
   }
 
   #removeSection(name) {
-    if (filled(this.#entries(name)) !== undefined && !confirm(`Remove the section ${SECTIONS[name].title} with all that is in it?`)) return;
+    const entries = this.#entries(name);
     this.#put(name, undefined);
     this.#rebuilt(`${SECTIONS[name].title} removed`);
     this.#chips.querySelector("button")?.focus();
+    this.#offerBack(entries, this.#chips, `${SECTIONS[name].title} is removed.`, () => {
+      this.#put(name, entries);
+      this.#rebuilt(`${SECTIONS[name].title} is back`);
+      this.#find(name).querySelector("input, textarea").focus();
+    });
   }
 
   #moveSection(name, step) {
@@ -166,10 +171,23 @@ export class ResumeForm {
   }
 
   #removeEntry(name, place) {
-    this.#entries(name).splice(place, 1);
+    const entries = this.#entries(name);
+    const [entry] = entries.splice(place, 1);
     this.#rebuild(name, "Removed");
+    this.#offerBack(entry, this.#find(name).querySelector(".entries"), `A ${SECTIONS[name].one} is removed.`, () => {
+      entries.splice(place, 0, entry);
+      this.#rebuild(name, "It is back");
+      this.#find(name).querySelectorAll(".entries > li")[place].querySelector("input, textarea").focus();
+    });
     const left = this.#find(name).querySelectorAll(".entries > li");
     (left[Math.min(place, left.length - 1)]?.querySelector("input, textarea") ?? this.#find(name).querySelector(":scope > button")).focus();
+  }
+
+  // What somebody had written can be had back, until the next thing is removed.
+  #offerBack(content, place, words, undo) {
+    this.node.querySelector(".undo")?.remove();
+    if (filled(content) === undefined) return;
+    place.after(element("p.undo.notice", words, element("button.plain", { type: "button", onclick: () => (this.node.querySelector(".undo").remove(), undo()) }, "Undo")));
   }
 
   #rebuild(name, said) {

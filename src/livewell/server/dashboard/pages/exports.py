@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from livewell.exports.model import REASONS
 from livewell.server.dashboard.pages.overview import of_sample
 from livewell.server.dashboard.pages.queues import Trouble
 from livewell.server.dashboard.visit import PAGE_ROWS, Loaded, Panel, Visit, loaded
@@ -20,26 +21,6 @@ STATES = ("waiting", "running", "finished", "failed", "cancelled", "deleted", "e
 TONES = {"finished": "fresh", "failed": "bad"}
 LATE_SECONDS = 300.0  # as the alert rule
 _FIND = "SELECT * FROM livewell.find_exports(%s, %s, NULL, %s)"
-# What to do about each, for whoever operates; what its user can do is on the user's own page.
-REASONS: Mapping[str, str] = {
-    "unsupported_character": "a character that no font here has: livewell exports fonts",
-    "bad_document": "the document does not fit its schema any more",
-    "bad_image": "a picture that cannot be read, or is too large",
-    "missing_alt_text": "a photo without a text that describes it",
-    "no_title": "a document without a title",
-    "template": "the template could not be set with the document",
-    "deadline": "it took longer than LIVEWELL_EXPORT_RENDER_SECONDS",
-    "memory": "the child needed more than LIVEWELL_EXPORT_CHILD_BYTES_MAX",
-    "died": "the child ended by itself; the worker's log says how",
-    "store_unreachable": "the store did not answer: livewell doctor",
-    "store_full": "the store is full",
-    "too_large": "the file is larger than LIVEWELL_EXPORT_FILE_BYTES_MAX",
-    "quota": "its user had no room left",
-    "document_gone": "the document was deleted meanwhile",
-    "library_missing": "a worker lacks a library: pip install livewell[exports]",
-    "lost": "its worker was lost too often",
-    "internal": "a fault; the worker's log says which",
-}
 NOTHING = "Nothing was exported in the last hour, and nothing waits."
 NO_RENDERER = "No worker renders. Start one with: livewell worker"
 

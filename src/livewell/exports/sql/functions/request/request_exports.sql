@@ -57,8 +57,7 @@ BEGIN
     IF v_new > 0 AND v_asked + v_new > (p_limits ->> 'day_max')::integer THEN
         RETURN jsonb_build_object(
             'answer', 'daily', 'used', v_asked, 'asked', v_new, 'allowed', p_limits -> 'day_max',
-            'retry_seconds', ceil(extract(
-                epoch FROM (v_day + 1)::pg_catalog.timestamp AT TIME ZONE 'UTC' - v_now)));
+            'resets_at', (v_day + 1)::pg_catalog.timestamp AT TIME ZONE 'UTC');
     END IF;
     IF v_new > 0 AND v_usage.stored_bytes + v_usage.reserved_bytes + v_needs
         > (p_limits ->> 'bytes_max')::bigint THEN

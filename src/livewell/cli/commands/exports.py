@@ -1,0 +1,150 @@
+"""`livewell exports`: what is being made, and what to do about it. Nothing of a document is printed (E15)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import click
+
+from livewell.cli.administration import database_now, with_app
+from livewell.cli.command import PROBLEM, group
+from livewell.cli.output import AS_JSON, LIMIT, Column, print_facts, print_json, print_table, say_more
+from livewell.cli.terminal import echo
+from livewell.words import age, number, size
+
+if TYPE_CHECKING:
+    from livewell.app import Livewell
+
+Record = dict[str, Any]
+STATES = ("waiting", "running", "finished", "failed", "cancelled", "deleted", "expired")
+_FIND = "SELECT * FROM livewell.find_exports(%s, %s, %s, %s, %s)"
+
+
+@group("exports")
+def exports() -> None:
+    """List exports, cancel one, remove files that nobody needs, show which characters can be printed."""
+
+
+@exports.command("list")
+@click.option("--state", type=click.Choice(STATES), help="Only these.")
+@click.option("--user", metavar="USER", help="Only of this user: key:ID, jwt:ISSUER:SUBJECT, cli:NAME@MACHINE.")
+@LIMIT
+@click.option("--after", metavar="TIME", help="Go on before this `created_at` of the JSON output: the next page.")
+@AS_JSON
+def list_exports(*, state: str | None, user: str | None, limit: int, after: str | None, as_json: bool) -> None:
+    """List exports, the newest first."""
+    before = None if after is None else _instant(after)
+
+    async def fetch(app: Livewell) -> tuple[list[Record], datetime]:
+        rows = await app.database.call_dicts(_FIND, (state, user, before, limit, None))
+        return rows, await database_now(app)
+
+    rows, now = with_app(fetch)
+    if as_json:
+        for row in rows:
+            print_json({**row, "id": str(row["id"])})
+        return
+    columns = [
+        Column("export"),
+        Column("state", elastic=True),
+        Column("user", elastic=True),
+        Column("kind"),
+        Column("size", number=True),
+        Column("pages", number=True),
+        Column("fetched", number=True),
+        Column("asked for"),
+    ]
+    print_table(columns, [_cells(row, now) for row in rows], empty="There is no such export.")
+    say_more(rows, limit, lambda row: row["created_at"].isoformat())
+
+
+@exports.command("show")
+@click.argument("export", metavar="ID", type=click.UUID)
+@AS_JSON
+@click.pass_context
+def show(ctx: click.Context, *, export: UUID, as_json: bool) -> None:
+    """Show one export: how far it is, and which job makes it."""
+
+    async def fetch(app: Livewell) -> tuple[Record | None, datetime]:
+        return await _one(app, export), await database_now(app)
+
+    found, now = with_app(fetch)
+    if found is None:
+        _say_none(export, as_json=as_json)
+        ctx.exit(PROBLEM)
+    if as_json:
+        print_json({**found, "id": str(found["id"])})
+        return
+    facts = {name: value for name, value in found.items() if value is not None}
+    for name in ("created_at", "started_at", "finished_at", "expires_at", "removed_at"):
+        if name in facts:
+            facts[name] = f"{facts[name]:%Y-%m-%d %H:%M:%S} UTC ({age(facts[name], now)})"
+    print_facts(facts)
+    if found["state"] in ("waiting", "running"):
+        echo(f"\nWhy does it wait? livewell why job {found['job_id']}")
+
+
+@exports.command("cancel")
+@click.argument("export", metavar="ID", type=click.UUID)
+@AS_JSON
+@click.pass_context
+def cancel(ctx: click.Context, *, export: UUID, as_json: bool) -> None:
+    """Cancel an export that has not ended; its user's room is free at once."""
+
+    async def act(app: Livewell) -> str | None:
+        from livewell.exports.exports import Exports  # noqa: PLC0415 - heavy
+
+        found = await _one(app, export)
+        return None if found is None else await Exports.of(app).cancel(export, user=found["user_id"])
+
+    answer = with_app(act)
+    if answer is None:
+        _say_none(export, as_json=as_json)
+    elif as_json:
+        print_json({"id": str(export), "answer": answer})
+    else:
+        echo("Cancelled." if answer == "cancelled" else "It has ended already; nothing was changed.")
+    if answer != "cancelled":
+        ctx.exit(PROBLEM)
+
+
+async def _one(app: Livewell, export: UUID) -> Record | None:
+    rows = await app.database.call_dicts(_FIND, (None, None, None, 1, export))
+    return rows[0] if rows else None
+
+
+def _say_none(export: UUID, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"id": None})
+    else:
+        echo(f"There is no export {export}; see: livewell exports list")
+
+
+def _cells(row: Record, now: datetime) -> list[str]:
+    state: str = row["state"]
+    if state == "running":
+        state = f"running, {row['progress']} %"
+    elif row["reason"] and state in ("failed", "waiting"):
+        state = f"{state}: {row['reason']}"
+    return [
+        str(row["id"]),
+        state,
+        row["user_id"],
+        row["kind"],
+        "" if row["bytes"] is None else size(row["bytes"]),
+        "" if row["pages"] is None else number(row["pages"]),
+        number(row["downloads"]) if row["downloads"] else "",
+        age(row["created_at"], now),
+    ]
+
+
+def _instant(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise click.BadParameter("an instant with its zone is wanted, as `created_at` of --json", param_hint="--after")
+    return found
