@@ -49,13 +49,13 @@ class Client:
     def __init__(self, address: str, key: str, *, seconds: float = CALL_SECONDS) -> None:
         parts = urlsplit(address)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
-        self._key = key
+        self.headers = {"Authorization": f"Bearer {key}"}
         self._seconds = seconds
         self._connection: http.client.HTTPConnection | None = None
 
     def ask(self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None) -> Answer:
         """One request, once. Raises ServerAway."""
-        given = {"Authorization": f"Bearer {self._key}", **(headers or {})}
+        given = {**self.headers, **(headers or {})}
         data = None
         if body is not None:
             data, given["Content-Type"] = json.dumps(body).encode(), "application/json"
