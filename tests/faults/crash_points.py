@@ -47,9 +47,7 @@ BEGIN
 END $$
 """
 _TRIGGER = "CREATE TRIGGER fault_{name} BEFORE {event} ON livewell.{table} FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION livewell_fault_hold('{point}')"
-_WAITING = (
-    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND objid = hashtext(%s)::oid AND NOT granted"
-)
+_WAITING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s AND objid = hashtext(%s)::oid AND NOT granted"
 
 
 def install(connection: psycopg.Connection[Any]) -> None:

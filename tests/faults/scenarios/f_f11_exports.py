@@ -10,7 +10,7 @@ Holds: what was accepted ends, and gives the bytes that its document makes; afte
 file is without a row and no row without a file; the quota of every user is the sum of their files;
 no step says 100 before there is a file, and none is skipped or repeated.
 
-Proven, with what was broken on purpose: see the end of this file's `cells`.
+What was broken on purpose to see it fail is in docs/reference/evidence/faults.md.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
+
+import psycopg
 
 from livewell.db.embedded import EmbeddedServer
 from tests.faults.crash_points import REACH_SECONDS_MAX, CrashPoint
@@ -38,6 +40,7 @@ TITLE = "Exports: kill -9 at every step, of everybody"
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "max_connections": "100"}
 IN_SQL = ("begin", "read", "rendered", "file-row", "stored", "finish", "job")
 IN_STORE = ("put", "put-half", "put-done")
+_RENDERING = "EXISTS (SELECT FROM livewell.export WHERE state = 'running' AND progress = 25)"
 _HURRY = """
 UPDATE livewell.job SET run_at = livewell.now() WHERE kind = 'export.render' AND state = 'delayed' AND run_at > livewell.now()
 """
@@ -71,7 +74,10 @@ def cells(*, full: bool) -> list[Cell]:
     return [
         *(Cell(point, "worker", written) for point in IN_SQL for written in both),
         *(Cell(point, "child") for point in ("read", "rendering", "rendered")),
-        *(Cell(point, "postgres") for point in ("request", *IN_SQL, "cancel", "delete", "forget", "put-half", "put-done")),
+        *(
+            Cell(point, "postgres")
+            for point in ("request", *IN_SQL, "cancel", "delete", "forget", "put-half", "put-done")
+        ),
         *(Cell(point, "worker") for point in ("rendering", *IN_STORE)),
         *(Cell(point, "store") for point in (*IN_STORE, "store-delete", "store-delete-done")),
         *(Cell(point, "server", written) for point in ("request", "cancel", "delete", "forget") for written in both),
@@ -119,9 +125,15 @@ class SlowRender:
 
     async def reached(self) -> bool:
         """Wait until its export has been read, and a little longer."""
-        found = await _until(lambda: bool(self._fleet.fleet.value("SELECT count(*) FROM livewell.export WHERE state = 'running' AND progress = 25")))
+        found = await _until(
+            lambda: bool(
+                self._fleet.fleet.value(
+                    "SELECT count(*) FROM livewell.export WHERE state = 'running' AND progress = 25"
+                )
+            )
+        )
         await asyncio.sleep(0.2)
-        return found
+        return found is not None
 
     def let_go(self, *, written: bool) -> None:
         """It ends by itself."""
@@ -183,12 +195,8 @@ async def run(scale: Scale) -> Findings:
             bad = "" if len(findings.violations) == violations else " VIOLATED"
             lab.lines[cell.name] = f"{said}, {time.monotonic() - begun:.1f} s{bad}"
             print(f"{cell.point:18} {cell.victim:9} {'written' if cell.written else 'lost':8} {lab.lines[cell.name]}")
-        hurrying = asyncio.create_task(_hurry(fleet))
-        try:
+        async with hurried(fleet):
             findings.figures["converged_seconds"] = await fleet.converge(findings)
-        finally:
-            hurrying.cancel()
-            await asyncio.wait([hurrying])
         findings.figures |= fleet.audit(findings)
         findings.figures |= {"cells": len(lab.lines), "matrix": lab.lines}
     return findings
@@ -225,12 +233,12 @@ async def _request(lab: Lab, cell: Cell, user: User, document: str) -> str:
     point.arm()
     asking = asyncio.create_task(lab.fleet.ask(user, document))
     await _crash(lab, cell, point, None)
-    with suppress(AssertionError):  # Postgres was gone, and the server said so
-        await asking
-    again = None
-    while again is None:
-        with suppress(AssertionError):
-            again = await lab.fleet.ask(user, document)
+    await asking
+    give_up = time.monotonic() + REACH_SECONDS_MAX
+    while (again := await lab.fleet.ask(user, document)) is None:
+        if time.monotonic() > give_up:
+            raise AssertionError("nobody accepts it any more")
+        await asyncio.sleep(0.1)
     await _finish(lab, again)
     listed = (await user.call("GET", "/v1/exports")).json["items"]
     most = 2 if cell.written else 1
@@ -281,26 +289,32 @@ async def _crash(lab: Lab, cell: Cell, point: Point, promise: Promise | None) ->
 
 
 async def _finish(lab: Lab, promise: Promise) -> str:
-    """To the end; what waits for its next attempt need not wait for long."""
-    hurrying = asyncio.create_task(_hurry(lab.fleet))
-    try:
+    async with hurried(lab.fleet):
         return await lab.fleet.finish(promise, lab.findings)
+
+
+@asynccontextmanager
+async def hurried(fleet: ExportFleet) -> AsyncIterator[None]:
+    """Attempts are a minute apart and more; in this block what waits for its next one need not."""
+
+    async def hurry() -> None:
+        while True:
+            await asyncio.sleep(0.5)
+            with suppress(psycopg.OperationalError):  # Postgres is the victim
+                await asyncio.to_thread(fleet.fleet.rows, _HURRY)
+
+    hurrying = asyncio.create_task(hurry())
+    try:
+        yield
     finally:
         hurrying.cancel()
         await asyncio.wait([hurrying])
 
 
-async def _hurry(fleet: ExportFleet) -> None:
-    """Attempts are a minute apart and more; here time passes faster."""
-    while True:
-        await asyncio.sleep(0.5)
-        await asyncio.to_thread(fleet.fleet.rows, _HURRY)
-
-
-async def _until(holds: object) -> bool:
+async def _until(holds: Callable[[], bool]) -> bool:
     end = time.monotonic() + REACH_SECONDS_MAX
     while time.monotonic() < end:
-        if callable(holds) and holds():
+        if holds():
             return True
         await asyncio.sleep(0.01)
     return False

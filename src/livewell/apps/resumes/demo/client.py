@@ -20,7 +20,7 @@ _PAUSE_SECONDS = 0.2
 _FAILURES = (OSError, http.client.HTTPException)
 
 
-class ServerAway(Exception):  # noqa: N818 - a state of the world, which most callers wait for the end of
+class ServerAway(Exception):
     """No answer came: nobody knows whether the server did it."""
 
 

@@ -1,10 +1,10 @@
 """What the users' logs say, beside the rows, the files in the folder, and a second rendering.
 
-    accepted ──▶ ended?                      no: lost
-    finished ──▶ downloaded by its user?     no: lost
-    SHA-256 of what arrived  =  of the row  =  of the same version and options, rendered once more?   no: wrong
-    files in the folder  =  files of finished rows?                        more: orphans, fewer: lost
-    quota of each user  =  sum of their files, nothing reserved?           no: quota
+accepted ──▶ ended?                      no: lost
+finished ──▶ downloaded by its user?     no: lost
+SHA-256 of what arrived  =  of the row  =  of the same version and options, rendered once more?   no: wrong
+files in the folder  =  files of finished rows?                        more: orphans, fewer: lost
+quota of each user  =  sum of their files, nothing reserved?           no: quota
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from uuid import UUID
 from livewell.apps.resumes.demo.user import Saw
 
 ROWS = """
-SELECT e.id, e.user_id, e.state, e.bytes, encode(e.sha256, 'hex') AS sha256, e.document_id, e.document_version, e.options, f.path
+SELECT e.id, e.user_id, e.kind, e.state, e.bytes, encode(e.sha256, 'hex') AS sha256, e.document_id, e.document_version, e.options, f.path
 FROM livewell.export e LEFT JOIN livewell.export_file f ON f.export_id = e.id AND f.state = 'stored'
 ORDER BY e.created_at, e.id
 """
@@ -83,9 +83,13 @@ def judge_users(saws: Sequence[Saw], rows: Sequence[Row], verdict: Verdict) -> N
         for key, one in saw.accepted.items():
             row = by_id.get(key)
             state = None if row is None else row["state"]
-            if state not in ("finished", "failed", "cancelled", "deleted") or (state == "finished" and key not in loaded):
+            if state not in ("finished", "failed", "cancelled", "deleted") or (
+                state == "finished" and key not in loaded
+            ):
                 verdict.lost += 1
-                verdict.lies.append(f"export {key} was accepted and is {state}; {'' if key in loaded else 'not '}loaded")
+                verdict.lies.append(
+                    f"export {key} was accepted and is {state}; {'' if key in loaded else 'not '}loaded"
+                )
             if one.deleted and state != "deleted":
                 verdict.lies.append(f"export {key} was deleted and is {state}")
     verdict.accepted = sum(len(saw.accepted) for saw in saws)
