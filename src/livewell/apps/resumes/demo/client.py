@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 CALL_SECONDS = 30.0
 _PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.2
+_IDLE_SECONDS = 1.5  # the server hangs up on connections that are idle for longer than a few
 _FAILURES = (OSError, http.client.HTTPException)
 
 
@@ -52,6 +53,7 @@ class Client:
         self.headers = {"Authorization": f"Bearer {key}"}
         self._seconds = seconds
         self._connection: http.client.HTTPConnection | None = None
+        self._used_at = 0.0
 
     def ask(self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None) -> Answer:
         """One request, once. Raises ServerAway."""
@@ -59,16 +61,20 @@ class Client:
         data = None
         if body is not None:
             data, given["Content-Type"] = json.dumps(body).encode(), "application/json"
+        if time.monotonic() - self._used_at > _IDLE_SECONDS:
+            self.close()
         try:
             if self._connection is None:
                 self._connection = http.client.HTTPConnection(self._host, self._port, timeout=self._seconds)
             self._connection.request(method, path, data, given)
             answer = self._connection.getresponse()
             names = {name.lower(): value for name, value in answer.getheaders()}
-            return Answer(answer.status, names, answer.read())
+            found = Answer(answer.status, names, answer.read())
         except _FAILURES as error:
             self.close()
             raise ServerAway(f"{type(error).__name__}: {error}") from error
+        self._used_at = time.monotonic()
+        return found
 
     def insist(self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None) -> Answer:
         """Again until it is answered; for what may be done twice."""
