@@ -112,6 +112,7 @@ JOB_SECONDS: Final = Histogram(
 REFRESHES: Final = Counter(
     "livewell_process_refreshes", "Refreshes by type and what became of them.", "type", "outcome"
 )
+EXPORTS: Final = Counter("livewell_process_exports", "Attempts at exports by what became of them.", "outcome")
 DUE_SECONDS: Final = Histogram("livewell_process_due_check_seconds", "How long due checks took.", "upstream")
 STARTED: Final = Counter(
     "livewell_process_startup_seconds", "From the start of the process until it could serve or work."
@@ -130,7 +131,7 @@ CAPPED: Final = Counter(
 HELD: Final = Gauge("livewell_process_held", "How many of something bounded this server holds now.", "what")
 HELD_MAX: Final = Gauge("livewell_process_held_max", "How many of it this server may hold.", "what")
 READINGS_PUSHED: Final = LastHour()  # for the first page of the dashboard, which says that it is of this server
-COUNTERS: Final = (REQUESTS, PUSHES, REFRESHES, LENGTHLESS, REFUSED, CAPPED)
+COUNTERS: Final = (REQUESTS, PUSHES, REFRESHES, EXPORTS, LENGTHLESS, REFUSED, CAPPED)
 GAUGES: Final = (HELD, HELD_MAX)
 HISTOGRAMS: Final = (REQUEST_SECONDS, JOB_SECONDS, DUE_SECONDS)
 
