@@ -254,9 +254,5 @@ async def test_both_rooms_are_accessible_and_fit(site: Site, context: BrowserCon
 def test_the_page_asks_nobody_but_its_own_server() -> None:
     """No address of another host is in its files."""
     folder = Path(__file__).parents[2] / "src" / "livewell" / "web" / "resumes"
-    named = {
-        found
-        for path in folder.iterdir()
-        for found in re.findall(r"https?://[^\s\"'`)]+", path.read_text())
-    }
+    named = {found for path in folder.iterdir() for found in re.findall(r"https?://[^\s\"'`)]+", path.read_text())}
     assert named == set()

@@ -2,7 +2,6 @@
 """Render functions for tests of the pool: kind ones, and those that try to get out of the child."""
 
 import encodings.idna  # noqa: F401 - of an address: loaded before the sandbox
-
 import errno
 import json
 import os

@@ -51,9 +51,13 @@ def operate(**more: Any) -> Asks:
     return Asks(frozenset({"operate"}), **more)
 
 
+def export(**more: Any) -> Asks:
+    return Asks(frozenset({"export"}), **more)
+
+
 CONTACT = "c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11"
 PAIRS = {"subscriptions": [{"type": "quote", "key": "AAPL"}]}
-OPEN = {"/v1/login"}
+OPEN = {"/v1/login", "/v1/download/{signed}"}
 ROUTES = {
     "GET /v1/scopes": Asks(frozenset()),
     "POST /v1/logout": Asks(frozenset(), login_only=True),
@@ -147,6 +151,26 @@ ROUTES = {
     "PUT /v1/contacts/policies/{type}": operate(body={"limit": 5}, others={"type": "email"}),
     "GET /v1/contacts/{id}": operate(others={"id": CONTACT}),
     "DELETE /v1/contacts/{id}": operate(others={"id": CONTACT}),
+    "GET /v1/resumes": export(),
+    "POST /v1/resumes": export(body={"document": {"basics": {"name": "Ann"}}}),
+    "POST /v1/resumes/import": export(body={"basics": {"name": "Ann"}}),
+    "POST /v1/resumes/preview": export(body={"document": {"basics": {"name": "Ann"}}, "options": {"page": "A5"}}),
+    "GET /v1/resumes/{id}": export(others={"id": CONTACT}),
+    "PUT /v1/resumes/{id}": export(others={"id": CONTACT}, body={"document": {}, "version": 1}),
+    "DELETE /v1/resumes/{id}": export(others={"id": CONTACT}),
+    "GET /v1/resumes/{id}/versions": export(others={"id": CONTACT}),
+    "GET /v1/exports": export(),
+    "POST /v1/exports": export(body={"document": CONTACT}),
+    "GET /v1/exports/kinds": export(),
+    "POST /v1/exports/batch": export(body={"documents": [{"document": CONTACT}]}),
+    "GET /v1/exports/batch/{id}": export(others={"id": CONTACT}),
+    "GET /v1/exports/batch/{id}/stream": export(others={"id": CONTACT}),
+    "GET /v1/exports/batch/{id}/zip": export(others={"id": CONTACT}),
+    "GET /v1/exports/{id}": export(others={"id": CONTACT}),
+    "DELETE /v1/exports/{id}": export(others={"id": CONTACT}),
+    "POST /v1/exports/{id}/cancel": export(others={"id": CONTACT}),
+    "POST /v1/exports/{id}/link": export(others={"id": CONTACT}),
+    "GET /v1/exports/{id}/stream": export(others={"id": CONTACT}),
 }
 # Of the paths. Streams end at once with 404: there is no such session, job or page.
 PATH = {"type": "quote", "key": "AAPL", "name": "quote", "id": "64", "job_id": "999999", "session": "0" * 36}

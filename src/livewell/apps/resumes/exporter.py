@@ -39,5 +39,5 @@ def declare(app: Livewell) -> None:
 def dated(content: str, written_at: str) -> bytes:
     """With the instant of its version, which the file is dated with: the same version gives the same bytes."""
     document = json.loads(content)
-    document["meta"] = {"lastModified": written_at, **document.get("meta", {})}
+    document["meta"] = {**document.get("meta", {}), "lastModified": written_at}
     return json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()

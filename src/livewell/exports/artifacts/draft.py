@@ -36,6 +36,7 @@ class Draft:
         self._names = names
         self._lock = threading.Lock()
         self._abandoned = False
+        self._made_folders = False
         self._named = False
         self._descriptor = -1
         self._name: str | None = None
@@ -63,10 +64,12 @@ class Draft:
         """Leave nothing behind, whatever was reached."""
         with self._lock:
             self._abandoned = True
+            self._close()
             if self._named:
                 self._named = False
                 remove(self._root, self._names)
-            self._close()
+            elif self._made_folders:
+                remove_empty_folders(self._root, self._names)
 
     def _write(self, data: bytes) -> None:
         if self._abandoned:
@@ -102,6 +105,7 @@ class Draft:
         *folders, last = self._names
         for attempt in range(_FOLDER_ATTEMPTS_MAX):
             try:
+                self._made_folders = True
                 with open_folder(self._root, tuple(folders), make=True) as folder:
                     self._link_in(folder, last)
             except FileNotFoundError:
@@ -174,6 +178,12 @@ def remove(root: Path, names: tuple[str, ...]) -> bool:
     """
     _remove_drafts(root, names)
     was_there = _remove_file(root, names)
+    remove_empty_folders(root, names)
+    return was_there
+
+
+def remove_empty_folders(root: Path, names: tuple[str, ...]) -> None:
+    """From the folder of the file upwards, as far as they are empty."""
     *folders, _ = names
     for depth in range(len(folders), 0, -1):
         try:
@@ -187,7 +197,6 @@ def remove(root: Path, names: tuple[str, ...]) -> bool:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             break
-    return was_there
 
 
 def _remove_file(root: Path, names: tuple[str, ...]) -> bool:

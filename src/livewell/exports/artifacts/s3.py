@@ -152,7 +152,24 @@ class S3Store:
     async def size(self, path: str) -> int:
         """See ArtifactStore."""
         split_path(path)
-        return int((await self._run(lambda: self._obstore.head_async(self._client, path)))["size"])
+        try:
+            return int((await self._run(lambda: self._obstore.head_async(self._client, path)))["size"])
+        except ArtifactError as error:
+            if error.reason not in ("not_there", "refused"):
+                raise
+            failure = error
+        raise await self._explain(path, failure)
+
+    async def _explain(self, path: str, failure: ArtifactError) -> ArtifactError:
+        """What a refused HEAD means: its answer has no body, that of GET says why.
+
+        A bucket that is gone must not look like a file that is gone: its row would be forgotten.
+        """
+        try:
+            await self._run(lambda: self._obstore.get_range_async(self._client, path, start=0, length=1))
+        except ArtifactError as error:
+            return error
+        return failure
 
     async def delete(self, path: str) -> bool:
         """See ArtifactStore. S3 does not say whether it was there, so it is asked first."""

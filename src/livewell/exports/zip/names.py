@@ -38,11 +38,10 @@ def safe_name(name: str) -> str:
     text = "".join(sign for sign in text if unicodedata.category(sign) not in _UNSEEN)
     text = _FORBIDDEN.sub("_", unicodedata.normalize("NFC", text))
     text = _trimmed(text)
+    if _DEVICE.match(text):
+        text = f"_{text}"
     stem, suffix = _split(text)
-    text = _trimmed(_cut(stem, NAME_BYTES_MAX - len(suffix.encode())) + suffix)
-    if not text:
-        return _EMPTY
-    return f"_{text}" if _DEVICE.match(text) else text
+    return _trimmed(_cut(stem, NAME_BYTES_MAX - len(suffix.encode())) + suffix) or _EMPTY
 
 
 def safe_names(names: Iterable[str], *, taken: Iterable[str] = ()) -> list[str]:
@@ -84,5 +83,5 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _cut(text: str, bytes_max: int) -> str:
-    """So many bytes of UTF-8, without half a character and without a mark that lost its letter's rest."""
+    """So many bytes of UTF-8, and no half of a character."""
     return text.encode()[:bytes_max].decode(errors="ignore")

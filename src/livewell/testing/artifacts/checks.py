@@ -224,7 +224,8 @@ async def leaves_nothing_of_a_cancelled_write(lab: ArtifactLab) -> None:
 async def lists_in_order_and_in_pages(lab: ArtifactLab) -> None:
     """All, of one user, and from behind any path on; more than one page of it."""
     users = ["u1", "u2", "u3"]
-    paths = sorted(some_path(users[number % 3], number) for number in range(_LISTED))
+    exports = [uuid.uuid4() for _ in range(_LISTED // 10)]
+    paths = sorted(artifact_path(users[number % 3], exports[number // 10], number, "pdf") for number in range(_LISTED))
     await lab.fill(paths)
     store = lab.store()
     demand([path async for path in store.list()] == paths, "not every path was listed, or not in order")
