@@ -159,7 +159,7 @@ async def test_a_disk_that_hangs_is_given_up_in_time(folder_lab: FolderLab, monk
     error = await failure(store.put(some_path(), b"x", content_type=PDF), "a disk that hangs")
     assert (error.reason, error.detail) == ("unreachable", "timeout")
     hung.set()
-    await asyncio.get_running_loop().run_in_executor(None, store._threads.shutdown)
+    await asyncio.to_thread(store._threads._pool.shutdown)
     assert await folder_lab.there() == []
 
 

@@ -10,6 +10,7 @@ store        what a store is, and how it fails
 paths        what the path of a file looks like; nothing else is a path
 folder       files in a folder of this machine
 draft        a file of the folder before it has its name
+threads      calls that block, under a deadline
 s3           objects of an S3-compatible store
 s3_address   bucket, endpoint, region and credentials: where the store is, and who we are there
 s3_failures  which failure of ours an answer of S3 is

@@ -2,31 +2,25 @@
 
     <root>/<user>/<export>/<fence>.<suffix>     0600, in folders of 0700
 
-Every call of the disk runs in a thread of the store's own, under a deadline: a disk that hangs
-holds up nobody but those who want files. Several processes may use one folder at once. A folder on
+Every call of the disk runs in a thread, under a deadline. Several processes may use one folder at once. A folder on
 a network file system works where link() and fsync() do.
 """
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import itertools
 import os
 import stat
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple
 
 from livewell.exports.artifacts.draft import Draft, names_in, open_folder, remove
 from livewell.exports.artifacts.paths import EXPORT_FOLDER, FILE_NAME, USER_PREFIX, check_prefix, split_path
 from livewell.exports.artifacts.probe import probe
 from livewell.exports.artifacts.store import PIECE_BYTES_MAX, ArtifactError, Detail, Reason
-
-Result = TypeVar("Result")
-Arguments = TypeVarTuple("Arguments")
+from livewell.exports.artifacts.threads import Threads
 
 _THREADS_MAX = 8
 _LIST_PAGE = 1_000
@@ -51,9 +45,8 @@ class FolderStore:
 
     def __init__(self, root: Path, *, seconds: float = 30.0, unnamed: bool = True) -> None:
         self._root = root
-        self._seconds = seconds
         self._unnamed = unnamed
-        self._threads = ThreadPoolExecutor(_THREADS_MAX, thread_name_prefix="livewell-artifacts")
+        self._threads = Threads(_THREADS_MAX, seconds=seconds, read_failure=_read_failure)
 
     async def put(self, path: str, data: bytes | AsyncIterable[bytes], *, content_type: str) -> None:
         """See ArtifactStore. The content type is not kept: whoever serves the file knows it."""
@@ -61,13 +54,13 @@ class FolderStore:
         draft = Draft(self._root, split_path(path), unnamed=self._unnamed)
         try:
             if isinstance(data, bytes):
-                await self._run(draft.write_and_name, data)
+                await self._threads.run(partial(draft.write_and_name, data))
                 return
             async for piece in data:
-                await self._run(draft.write, piece)
-            await self._run(draft.name)
+                await self._threads.run(partial(draft.write, piece))
+            await self._threads.run(draft.name)
         except BaseException:
-            await self._undo(draft)
+            await self._threads.run_to_the_end(draft.abandon, seconds=_UNDO_SECONDS_MAX)
             raise
 
     async def read(self, path: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
@@ -78,22 +71,23 @@ class FolderStore:
     async def _pieces(self, path: str, start: int, end: int) -> AsyncIterator[bytes]:
         names = split_path(path)
         while start < end:
-            piece = await self._run(_read, self._root, names, start, min(end - start, PIECE_BYTES_MAX))
+            length = min(end - start, PIECE_BYTES_MAX)
+            piece = await self._threads.run(partial(_read, self._root, names, start, length))
             start += len(piece)
             yield piece
 
     async def size(self, path: str) -> int:
         """See ArtifactStore."""
-        return await self._run(_size, self._root, split_path(path))
+        return await self._threads.run(partial(_size, self._root, split_path(path)))
 
     async def delete(self, path: str) -> bool:
         """See ArtifactStore. Folders that are empty now go with it."""
-        return await self._run(remove, self._root, split_path(path))
+        return await self._threads.run(partial(remove, self._root, split_path(path)))
 
     async def list(self, prefix: str = "", after: str = "") -> AsyncIterator[str]:
         """See ArtifactStore. Drafts, keys and whatever else lies there are no artifacts."""
         paths = _walk(self._root, check_prefix(prefix), after)
-        while page := await self._run(lambda: list(itertools.islice(paths, _LIST_PAGE))):
+        while page := await self._threads.run(lambda: list(itertools.islice(paths, _LIST_PAGE))):
             for path in page:
                 yield path
 
@@ -106,39 +100,15 @@ class FolderStore:
 
     async def close(self) -> None:
         """Let go of the threads."""
-        self._threads.shutdown(wait=False)
-
-    async def _run(self, work: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        try:
-            future = asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
-        except RuntimeError:  # shut down
-            failure = ArtifactError("refused", "closed")
-        else:
-            try:
-                async with asyncio.timeout(self._seconds):
-                    return await future
-            except TimeoutError:
-                failure = ArtifactError("unreachable", "timeout")
-            except OSError as error:
-                failure = _failure(error)
-        raise failure  # out here: not even the context of this error is the other one, with its path
-
-    async def _undo(self, draft: Draft) -> None:
-        """Behind a call that may still run in its thread; a disk that hangs is not waited for."""
-        with suppress(RuntimeError):
-            undone = asyncio.get_running_loop().run_in_executor(self._threads, draft.abandon)
-            undone.add_done_callback(_retrieve)
-            await asyncio.wait([undone], timeout=_UNDO_SECONDS_MAX)
+        self._threads.close()
 
 
-def _retrieve(future: asyncio.Future[None]) -> None:
-    """Nothing is lost with its error: the row of the file is there, and the file is deleted by it."""
-    if not future.cancelled():
-        future.exception()
-
-
-def _failure(error: OSError) -> ArtifactError:
-    return ArtifactError(*_REASONS.get(error.errno or 0, ("broken", "")))
+def _read_failure(error: Exception) -> ArtifactError | None:
+    if isinstance(error, TimeoutError):
+        return ArtifactError("unreachable", "timeout")
+    if isinstance(error, OSError):
+        return ArtifactError(*_REASONS.get(error.errno or 0, ("broken", "")))
+    return None
 
 
 def _read(root: Path, names: tuple[str, str, str], start: int, length: int) -> bytes:

@@ -5,10 +5,11 @@ its place. Therefore a file is in memory while it is sent, and `file_bytes_max` 
 
 A PUT whose answer was lost may have been done. It is sent again, and a store that has the file then
 says so; each PUT carries a number of its own among the object's metadata, by which we see that the
-file is ours. Only if the network stays broken nobody knows: the row that says "writing" is there
-for that, and whoever cleans up deletes the path.
+file is ours. One whose caller has gone is undone when it ends. Only if the network stays broken
+nobody knows: the row that says "writing" is there for that, and whoever cleans up deletes the path.
 
-Every request has a deadline, and all attempts together have one, too.
+Every request has a deadline, and all its attempts together have one, too. A process that ends waits
+for those that run, so it ends by the second of them at the latest.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import asyncio
 import importlib
 import os
 import secrets
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -30,11 +31,13 @@ from livewell.exports.artifacts.s3_address import S3Address
 from livewell.exports.artifacts.s3_failures import read_failure
 from livewell.exports.artifacts.s3_links import LINK_SECONDS_MAX, presigned_url
 from livewell.exports.artifacts.store import PIECE_BYTES_MAX, ArtifactError
+from livewell.exports.artifacts.threads import Threads
 from livewell.exports.downloads import content_disposition
 
 _CONNECT_SECONDS = 5.0
 _RETRIES_MAX = 3
 _LIST_PAGE = 1_000
+_THREADS_MAX = 16
 _LOOK_SECONDS = 5.0  # how long a PUT without an answer looks whether it was done
 _WRITER = "livewell-put"  # the metadata that names one PUT
 
@@ -52,18 +55,18 @@ class S3Store:
         address: S3Address,
         *,
         environment: Mapping[str, str] | None = None,
-        request_seconds: float = 30.0,
-        total_seconds: float = 60.0,
+        request_seconds: float = 20.0,
+        total_seconds: float = 40.0,
         file_bytes_max: int = 500_000_000,
     ) -> None:
         self._address = address
-        self._total_seconds = total_seconds
         self._file_bytes_max = file_bytes_max
         self._obstore = _library()
-        self._closed = False
-        self._client = self._make_client(os.environ if environment is None else environment, request_seconds)
+        self._threads = Threads(_THREADS_MAX, seconds=total_seconds, read_failure=read_failure)
+        found = os.environ if environment is None else environment
+        self._client = self._make_client(found, request_seconds, total_seconds)
 
-    def _make_client(self, environment: Mapping[str, str], request_seconds: float) -> Any:
+    def _make_client(self, environment: Mapping[str, str], request_seconds: float, total_seconds: float) -> Any:
         address, key = self._address, self._address.key
         config: dict[str, object] = {
             "region": address.region,
@@ -88,7 +91,7 @@ class S3Store:
                 },
                 retry_config={
                     "max_retries": _RETRIES_MAX,
-                    "retry_timeout": timedelta(seconds=self._total_seconds),
+                    "retry_timeout": timedelta(seconds=total_seconds),
                     "backoff": {
                         "init_backoff": timedelta(milliseconds=100),
                         "max_backoff": timedelta(seconds=2),
@@ -105,12 +108,11 @@ class S3Store:
         split_path(path)
         body = await self._gather(data)
         writer = secrets.token_hex(16)
-        attributes = {"Content-Type": content_type, _WRITER: writer}
+        options = {"attributes": {"Content-Type": content_type, _WRITER: writer}}
         try:
-            await self._run(
-                lambda: self._obstore.put_async(
-                    self._client, path, body, mode="create", use_multipart=False, attributes=attributes
-                )
+            await self._threads.run(
+                lambda: self._obstore.put(self._client, path, body, mode="create", use_multipart=False, **options),
+                late=lambda: self._obstore.delete(self._client, path),
             )
         except ArtifactError as error:
             if error.reason not in ("already_there", "unreachable") or not await self._is_ours(path, writer):
@@ -129,8 +131,7 @@ class S3Store:
         """True if the file that is there came by this very call, whose first answer was lost."""
         with suppress(ArtifactError, TimeoutError):
             async with asyncio.timeout(_LOOK_SECONDS):
-                options = {"head": True}
-                found = await self._run(lambda: self._obstore.get_async(self._client, path, options=options))
+                found = await self._threads.run(partial(self._obstore.get, self._client, path, options={"head": True}))
                 return bool(found.attributes.get(_WRITER) == writer)
         return False
 
@@ -142,8 +143,8 @@ class S3Store:
     async def _pieces(self, path: str, start: int, end: int) -> AsyncIterator[bytes]:
         while start < end:
             length = min(end - start, PIECE_BYTES_MAX)
-            get = partial(self._obstore.get_range_async, self._client, path, start=start, length=length)
-            piece = bytes(await self._run(get))
+            get = partial(self._obstore.get_range, self._client, path, start=start, length=length)
+            piece = bytes(await self._threads.run(get))
             if len(piece) != length:
                 raise ArtifactError("broken")
             start += length
@@ -153,7 +154,7 @@ class S3Store:
         """See ArtifactStore."""
         split_path(path)
         try:
-            return int((await self._run(lambda: self._obstore.head_async(self._client, path)))["size"])
+            return int((await self._threads.run(partial(self._obstore.head, self._client, path)))["size"])
         except ArtifactError as error:
             if error.reason not in ("not_there", "refused"):
                 raise
@@ -166,7 +167,7 @@ class S3Store:
         A bucket that is gone must not look like a file that is gone: its row would be forgotten.
         """
         try:
-            await self._run(lambda: self._obstore.get_range_async(self._client, path, start=0, length=1))
+            await self._threads.run(partial(self._obstore.get_range, self._client, path, start=0, length=1))
         except ArtifactError as error:
             return error
         return failure
@@ -180,7 +181,7 @@ class S3Store:
                 raise
             return False
         try:
-            await self._run(lambda: self._obstore.delete_async(self._client, path))
+            await self._threads.run(partial(self._obstore.delete, self._client, path))
         except ArtifactError as error:
             if error.reason != "not_there":  # some stores say so; another was faster
                 raise
@@ -189,11 +190,9 @@ class S3Store:
 
     async def list(self, prefix: str = "", after: str = "") -> AsyncIterator[str]:
         """See ArtifactStore. Objects of other names are no artifacts."""
-        found = self._obstore.list(
-            self._client, check_prefix(prefix) or None, offset=after or None, chunk_size=_LIST_PAGE
-        )
-        pages = aiter(found)
-        while page := await self._run(pages.__anext__):
+        look = partial(self._obstore.list, offset=after or None, chunk_size=_LIST_PAGE)
+        pages = iter(await self._threads.run(partial(look, self._client, check_prefix(prefix) or None)))
+        while page := await self._threads.run(lambda: next(pages, None)):
             for path in (str(one["path"]) for one in page):
                 if is_path(path):
                     yield path
@@ -223,30 +222,7 @@ class S3Store:
 
     async def close(self) -> None:
         """Connections end with the client; what is under way still ends by its deadline."""
-        self._closed = True
-
-    async def _run(self, start: Callable[[], asyncio.Future[Any]]) -> Any:
-        """The result of one request; None where a list has ended."""
-        if self._closed:
-            raise ArtifactError("refused", "closed")
-        try:
-            async with asyncio.timeout(self._total_seconds):
-                request = start()
-                # A cancelled task may leave an error unread, and asyncio would log it, address and all.
-                request.add_done_callback(_retrieve)
-                return await request
-        except StopAsyncIteration:
-            return None
-        except TimeoutError:
-            failure = ArtifactError("unreachable", "timeout")
-        except Exception as error:  # noqa: BLE001 – the client's own, and what else its library raises
-            failure = read_failure(error)
-        raise failure  # out here: not even the context of this error is the client's, with its addresses
-
-
-def _retrieve(request: asyncio.Future[Any]) -> None:
-    if not request.cancelled():
-        request.exception()
+        self._threads.close()
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

@@ -19,6 +19,7 @@ from livewell.exports.artifacts.paths import artifact_path, user_prefix
 from livewell.exports.artifacts.store import PIECE_BYTES_MAX, ArtifactError, ArtifactStore
 from livewell.testing.artifacts.errors import Broken, demand, failure, is_silent_about
 from livewell.testing.artifacts.lab import ArtifactLab
+from livewell.testing.processes import eventually_async
 
 Check = Callable[[Any], Awaitable[None]]
 
@@ -213,11 +214,8 @@ async def leaves_nothing_of_a_cancelled_write(lab: ArtifactLab) -> None:
         if not writing.cancelled():
             demand(await read_all(store, path) == some_bytes(5_000), "a put() that ended well is not complete")
             await store.delete(path)
-        elif lab.is_remote:
-            await store.delete(path)
     if lab.is_remote:
-        await asyncio.sleep(_LATE_SECONDS)  # for requests that were sent; nothing announces them
-        await lab.empty()
+        await eventually_async(lambda: _nothing_is_left(lab), timeout=CALL_SECONDS_MAX)
     await _is_empty(lab)
 
 
@@ -345,7 +343,7 @@ async def is_unreachable_while_it_is_down(lab: ArtifactLab) -> None:
             lab.heal()
         demand(lab.struck() > before, "the fault never struck")
         demand(await read_all(lab.store(), path) == b"x", "the file is not there when the store is back")
-    await asyncio.sleep(_LATE_SECONDS)
+    await asyncio.sleep(_LATE_SECONDS)  # what the network held back comes now; nothing announces it
     await lab.empty()
 
 
@@ -444,6 +442,10 @@ async def _endless(waits: asyncio.Event) -> AsyncIterator[bytes]:
 
 async def _listed(store: ArtifactStore, prefix: str) -> list[str]:
     return [path async for path in store.list(prefix)]
+
+
+async def _nothing_is_left(lab: ArtifactLab) -> bool:
+    return not await lab.there()
 
 
 async def _is_empty(lab: ArtifactLab) -> None:

@@ -12,7 +12,7 @@ class ArtifactLab(Protocol):
     """What checks ask of a lab.
 
     secrets     texts that no error may contain: folder, bucket, prefix, host, keys
-    is_remote   what was sent before a call was cancelled may still be done
+    is_remote   what was sent before a call was cancelled is undone a little later
     """
 
     secrets: Sequence[str]
