@@ -7,6 +7,7 @@ own; time is taken here.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import time
@@ -26,7 +27,7 @@ from bench.server import Database, Server
 from livewell.apps.resumes.demo.client import Client
 from livewell.apps.resumes.demo.kills import find_children
 from livewell.server.auth.api_keys import NewKey
-from livewell.testing.processes import ChildProcess, free_port
+from livewell.testing.processes import ChildProcess
 
 _ROOT = Path(__file__).parents[2]
 _START_SECONDS = 60.0
@@ -86,7 +87,7 @@ class Stage:
 
     database: Database
     store: Path
-    port: int
+    address: str
     server: ChildProcess
     worker: ChildProcess | None
     users: list[User] = field(default_factory=list)
@@ -97,7 +98,7 @@ class Stage:
         with psycopg.connect(self.database.dsn, autocommit=True) as connection:
             row = (made.id, made.hash, "key", "bench", ["export"], None, False, None)
             connection.execute("SELECT livewell.create_key(%s, %s, %s, %s, %s, %s, %s, %s)", row)
-        user = User(Client(f"http://127.0.0.1:{self.port}", made.text), "")
+        user = User(Client(self.address, made.text), "")
         self.users.append(replace(user, document=user.write(resume(positions))))
         return self.users[-1]
 
@@ -135,13 +136,12 @@ class Lab:
         """An empty database and store, a server, and a worker that has rendered a few documents."""
         with self.postgres.database(self.postgres.template("exports", migrate)) as database:
             store = self.folder / f"exports-{secrets.token_hex(4)}"
-            port = free_port()
             env = _environment(database.dsn, store, renders)
             with _process(["worker", "livewell.apps.plain:app", "--queue", "exports"], env) as worker:
                 worker.wait_for("worker started", _START_SECONDS)  # it says what can be exported
-                with _process(["serve", "--port", str(port), "--json"], env) as server:
-                    server.wait_for('"address"', _START_SECONDS)
-                    stage = Stage(database, store, port, server, worker)
+                with _process(["serve", "--port", "0", "--json"], env) as server:
+                    address = json.loads(server.wait_for('"address"', _START_SECONDS))["address"]
+                    stage = Stage(database, store, address, server, worker)
                     if not works:
                         worker.kill()
                         worker.wait()

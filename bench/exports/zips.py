@@ -13,6 +13,7 @@ import statistics
 import time
 import zlib
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -92,7 +93,7 @@ def _enlarge(stage: Stage, size: int) -> None:
 
 def _drink(stage: Stage, user: User, path: str) -> int:
     """Read it all and keep nothing."""
-    connection = http.client.HTTPConnection("127.0.0.1", stage.port, timeout=120)
+    connection = http.client.HTTPConnection(urlsplit(stage.address).netloc, timeout=120)
     connection.request("GET", path, headers=user.client.headers)
     answer, got = connection.getresponse(), 0
     if answer.status != 200:

@@ -357,8 +357,8 @@ async def open_exports(
         try:
             if in_bucket:
                 await exports.start_store()
-            await asyncio.gather(*(exports.start_worker() for _ in range(workers)))
             await exports.start_server()
+            await asyncio.gather(*(exports.start_worker() for _ in range(workers)))
             yield exports
         finally:
             await exports.close()
