@@ -7,7 +7,7 @@ killed and started again, which moto, whose objects are in memory, does not surv
     objects/<key>         the files, which the judge reads past the server
     hold-<point>          while it is there, a request that comes to that point waits …
     at-<point>            … and makes this file. Points: put, put-half, put-done, delete, delete-done
-    ill-<how>             slow, busy (503), expired (403), full (507), clock (403)
+    ill-<how>             slow, busy (503), expired (403), full (507), clock (403); `struck` counts them
 """
 
 from __future__ import annotations

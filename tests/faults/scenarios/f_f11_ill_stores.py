@@ -52,7 +52,9 @@ async def _ill(fleet: ExportFleet, findings: Findings, ill: str, reason: str | N
     try:
         meanwhile = await fleet.ask(user, f"sheet-{ill}-{round_number}")
         assert meanwhile is not None
-        if reason is not None:
+        if reason is None:
+            await fleet.finish(meanwhile, findings)
+        else:
             seen = await _reason(fleet, meanwhile)
             findings.check(seen == reason, f"{meanwhile.document}: the reason is {seen}, not {reason}")
             answer = await user.call("DELETE", f"/v1/exports/{before.id}")
