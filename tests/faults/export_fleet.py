@@ -112,7 +112,7 @@ class ExportFleet:
     settings: dict[str, object]
     env: dict[str, str]
     server: ChildProcess | None = None
-    crew: dict[int, Worker] = field(default_factory=dict)  # by what the database calls it
+    crew: list[Worker] = field(default_factory=list)
     users: list[User] = field(default_factory=list)
     promises: list[Promise] = field(default_factory=list)
     ended: list[ChildProcess] = field(default_factory=list)
@@ -122,22 +122,24 @@ class ExportFleet:
     async def start_worker(self) -> Worker:
         """One more, registered."""
         worker = self.fleet.start(env=self.env, command=WORKER, **self.settings)
-        self.crew[await worker.started()] = worker
+        await worker.started()
+        self.crew.append(worker)
         return worker
 
     def victim(self, promise: Promise) -> Worker | None:
         """The worker that has the job now."""
         rows = self.fleet.rows(
-            "SELECT j.worker FROM livewell.job j JOIN livewell.export e ON e.job_id = j.id WHERE e.id = %s",
+            "SELECT w.name FROM livewell.job j JOIN livewell.export e ON e.job_id = j.id "
+            "JOIN livewell.worker w ON w.id = j.worker WHERE e.id = %s",
             (promise.id,),
         )
-        return self.crew.get(rows[0][0]) if rows and rows[0][0] is not None else None
+        return next((one for one in self.crew for (name,) in rows if name.endswith(f":{one.pid}")), None)
 
     async def kill_worker(self, worker: Worker) -> None:
         """kill -9, and another one in its place."""
         worker.kill()
         await worker.ended()
-        self.crew = {name: one for name, one in self.crew.items() if one is not worker}
+        self.crew.remove(worker)
         await self.start_worker()
 
     async def start_server(self) -> None:
@@ -184,7 +186,7 @@ class ExportFleet:
 
     def children(self) -> list[int]:
         """The rendering children of all workers, and those that have no worker any more."""
-        mine = [worker.pid for worker in self.crew.values()]
+        mine = [worker.pid for worker in self.crew]
         return [child for parent in (*mine, 1) for child in find_children(parent)]
 
     # ── users ──
@@ -306,7 +308,7 @@ class ExportFleet:
             kept = row is not None and row["state"] in _OVER and (row["state"] != "finished" or promise.loaded)
             lost += not kept
             findings.check(kept, f"{promise.document} was promised, and is {row and row['state']}, {promise.reason}")
-        alive = {worker.pid for worker in self.crew.values()}
+        alive = {worker.pid for worker in self.crew}
         orphans = [child for child in find_children(1) if child not in alive]
         findings.check(not orphans, f"{len(orphans)} rendering children outlived their worker")
         strays = self.fleet.value("SELECT count(*)::integer FROM livewell.job WHERE kind = 'export.render'")

@@ -125,7 +125,7 @@ async def _answers(user: User) -> None:
 
 
 @asynccontextmanager
-async def _living(users: Sequence[User], seconds: float, say: Say) -> AsyncIterator[asyncio.Future[object]]:
+async def _living(users: Sequence[User], seconds: float, say: Say) -> AsyncIterator[asyncio.Future[list[None]]]:
     """Each user in a thread. After the block they quit, and wait for what they were promised."""
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(len(users), thread_name_prefix="demo-user") as pool:

@@ -101,7 +101,8 @@ def judge_users(saws: Sequence[Saw], rows: Sequence[Row], verdict: Verdict) -> N
 
 def judge_rows(rows: Iterable[Row], usage: Iterable[Row], folder: Path, verdict: Verdict) -> None:
     """Rows, files and quotas agree. Called when everything has ended and the cleaner has been."""
-    wanted, sums = {}, {}
+    wanted: dict[str, Row] = {}
+    sums: dict[str, int] = {}
     for row in rows:
         if row["state"] in ("finished", "cancelled", "failed", "deleted"):
             setattr(verdict, row["state"], getattr(verdict, row["state"]) + 1)
