@@ -36,8 +36,8 @@ def test_every_part_is_of_its_kind() -> None:
     """Gauges have names of their own, checks are functions."""
     gauges: list[Gauge] = [gauge for one in built_in() if one.gauges for gauge in one.load("gauges", one.gauges)]
     checks: list[Check] = [check for one in built_in() if one.checks for check in one.load("checks", one.checks)]
-    assert len({gauge.name for gauge in gauges}) == len(gauges) == 77
-    assert len(checks) == 27
+    assert len({gauge.name for gauge in gauges}) == len(gauges) == 91
+    assert len(checks) == 32
     assert all(gauge.name.startswith(f"{OURS[:-1]}_") for gauge in gauges)
 
 

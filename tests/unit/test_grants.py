@@ -11,7 +11,7 @@ import livewell
 
 PACKAGES = Path(livewell.__file__).parent
 ROLES = ["api", "hub", "operate", "worker", "readonly"]
-MATRICES = ["alerts", "apps/contacts", "db", "limits", "operations", "outbox", "queue", "schedule", "server"]
+MATRICES = ["alerts", "apps/contacts", "db", "exports", "limits", "operations", "outbox", "queue", "schedule", "server"]
 CELL = re.compile(r"-|(?:[rawdUX](?:\([a-z_,]+\))?)+")
 
 

@@ -20,6 +20,7 @@ MAPS = (
     "db",
     "db/embedded",
     "db/migrate",
+    "exports",
     "limits",
     "operations",
     "operations/doctor",

@@ -5,6 +5,7 @@
 The first one wins.
 
 fields.py    the settings
+exports.py   those of exports, a base of the settings
 rules.py     the rules between them
 values.py    how values of each kind are read
 tables.py    settings that are lists of tables

@@ -47,7 +47,7 @@ class ExportSettings(BaseSettings):
         30, 1, 3650, "How long it is known afterwards what was exported, without the file."
     )
     export_user_bytes_max: Whole = bounded(
-        100_000_000, 1_000_000, 1_000_000_000_000, "Bytes of files that one user may have stored at a time."
+        100_000_000, 1_000_000, 9_000_000_000, "Bytes of files that one user may have stored at a time."
     )
     export_daily_max: Whole = bounded(100, 1, 1_000_000, "Exports that one user may ask for in a day (UTC).")
     export_user_running_max: Whole = bounded(3, 1, 100, "Exports of one user that run at once; the next ones wait.")
@@ -65,7 +65,7 @@ class ExportSettings(BaseSettings):
     export_worker_bytes_max: Whole = bounded(
         1_000_000_000,
         100_000_000,
-        64_000_000_000,
+        9_000_000_000,
         "What a worker that renders and its rendering processes may use together; at 80 % there is an alert.",
     )
     export_fonts: Annotated[tuple[Folder, ...], BeforeValidator(_folders)] = free(

@@ -3,6 +3,8 @@
 `python -m livewell.settings > docs/reference/settings.md`
 """
 
+from pydantic.fields import FieldInfo
+
 from livewell.settings.fields import Settings
 from livewell.settings.rules import RULES
 from livewell.settings.words import allowed, text
@@ -43,11 +45,15 @@ start at the current folder.
 """
 
 
+def fields() -> list[tuple[str, FieldInfo]]:
+    """In the order of the page: those of exports, which are a base class of their own, come last."""
+    return sorted(Settings.model_fields.items(), key=lambda one: one[0].startswith("export_"))
+
+
 def reference_page() -> str:
     """The text of docs/reference/settings.md."""
     lines = [_PAGE_HEAD]
-    # Those of exports are a base class of their own; on the page they come last.
-    for name, info in sorted(Settings.model_fields.items(), key=lambda one: one[0].startswith("export_")):
+    for name, info in fields():
         if name in _SECTIONS:
             lines += [*([""] if len(lines) > 1 else []), f"## {_SECTIONS[name]}", ""]
             lines += ["| setting | default | allowed | meaning |", "|---|---|---|---|"]

@@ -19,6 +19,7 @@ from livewell.exports.artifacts.s3_address import S3Address, S3Key
 from livewell.testing.artifacts.checks import PDF, read_all, some_path
 from livewell.testing.artifacts.errors import failure, is_silent_about
 from livewell.testing.http import Connection, HttpServer, Request, head_lines
+from livewell.testing.processes import ChildProcess
 from tests.integration.exports.labs.s3 import KEY, S3Lab
 
 SECRETS = ("canary-bucket", "canary-prefix", KEY.id, KEY.secret.get_secret_value(), "canary-told", "127.0.0.1")
@@ -225,6 +226,36 @@ async def test_a_link_of_s3_gives_the_file_with_its_name_and_type(s3_lab: S3Lab)
     await store.delete(path)
     status, _, _ = await asyncio.to_thread(load, url)
     assert status in (403, 404)  # moto says 403
+
+
+LEAVER = """
+import asyncio, sys
+from pydantic import SecretStr
+from livewell.exports.artifacts.s3 import S3Store
+from livewell.exports.artifacts.s3_address import S3Address, S3Key
+
+key = S3Key("a", SecretStr("b"))
+address = S3Address("bucket", "", f"http://127.0.0.1:{sys.argv[1]}", "us-east-1", virtual_host=False, key=key)
+store = S3Store(address, environment={}, request_seconds=1, total_seconds=2)
+path = f"{'0' * 32}/00000000-0000-0000-0000-000000000001/1.pdf"
+
+async def main():
+    calls = [asyncio.create_task(store.size(path)) for _ in range(8)]
+    if sys.argv[2] == "waits":
+        await asyncio.gather(*calls, return_exceptions=True)
+    else:
+        await asyncio.sleep(0.05)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("end", ["waits", "leaves calls behind"])
+async def test_a_process_ends_well_right_after_its_last_call(end: str, said: Said) -> None:
+    """The client's own coroutines aborted one process in three here."""
+    said.error(404, "NoSuchKey")
+    with ChildProcess(["-c", LEAVER, str(said.port), end]) as child:
+        assert await asyncio.to_thread(child.wait, 60) == 0, child.describe()
 
 
 def test_no_link_is_made_with_a_key_that_is_temporary() -> None:

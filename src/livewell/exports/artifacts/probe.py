@@ -19,6 +19,15 @@ _CONTENT = b"livewell probe"
 
 async def probe(store: ArtifactStore) -> None:
     """Raises ArtifactError if any of the four does not work."""
+    try:
+        await _probe(store)
+    except ArtifactError as error:
+        if error.reason != "not_there":
+            raise
+        await _probe(store)  # whoever removes files without a row may have removed the probe
+
+
+async def _probe(store: ArtifactStore) -> None:
     path = f"{PROBE_USER}/{uuid4()}/0.probe"
     try:
         await store.put(path, _CONTENT, content_type="application/octet-stream")
@@ -31,7 +40,7 @@ async def probe(store: ArtifactStore) -> None:
             await store.delete(path)
         raise
     if not await store.delete(path):
-        raise ArtifactError("broken")
+        raise ArtifactError("not_there")
 
 
 async def _refuses(store: ArtifactStore, path: str) -> bool:

@@ -7,7 +7,7 @@ SELECT livewell.grant_rights($matrix$
 object                              api      hub      operate  worker   readonly
 
 -- tables
-table export                        -        -        -        rawd     -
+table export                        -        -        r(id,job_id,fence,seq,reserved_bytes,stored_bytes,bytes,created_at,started_at,finished_at,expires_at,removed_at,over_at,pages,downloads,attempt,progress,user_id,kind,state,reason,template)  rawd  r(id,job_id,fence,seq,reserved_bytes,stored_bytes,bytes,created_at,started_at,finished_at,expires_at,removed_at,over_at,pages,downloads,attempt,progress,user_id,kind,state,reason,template)
 table export_batch                  -        -        -        rawd     -
 table export_file                   -        -        r(export_id,bytes,written_at,given_up_at,claimed_at,user_id,state)  rawd  r(export_id,bytes,written_at,given_up_at,claimed_at,state)
 table export_kind                   -        -        r        raw      r
@@ -75,14 +75,6 @@ function rule_exports_waiting       -        -        -        X        -
 function rules_exports              -        -        X        X        X
 function state_exports              -        -        X        X        X
 $matrix$);
-
--- What operators and readers may see of an export: the column options is not among them, so the
--- name of the template has a column of its own.
-GRANT SELECT (
-    id, job_id, fence, seq, reserved_bytes, stored_bytes, bytes, created_at, started_at, finished_at,
-    expires_at, removed_at, over_at, pages, downloads, attempt, progress, user_id, kind, state,
-    reason, template
-) ON livewell.export TO livewell_operate, livewell_readonly;
 
 -- ── row security ──
 -- As in refresh/sql/grants.sql: functions that run as the owner see and write the rows of the user

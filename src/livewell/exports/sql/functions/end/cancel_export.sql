@@ -1,6 +1,6 @@
 -- Cancel an export: a waiting one and a running one end at once, and their quota is free.
 --
--- Called by: Exports.cancel, CLI `exports cancel`.
+-- Called by: Exports.cancel, CLI `exports cancel`, delete_export.
 -- Answer:    {answer: cancelled, running} | {answer: ended, state} (too late) | NULL: the user has
 --            none with that id.
 -- What runs is told: its worker stops it, and the fence of the state keeps it from finishing. A job

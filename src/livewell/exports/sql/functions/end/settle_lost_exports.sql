@@ -1,7 +1,8 @@
 -- End a user's exports whose job is over, but did not end them: it is a dead letter, was cancelled
 -- by an operator, or is gone. What they had reserved is given back.
 --
--- Called by: settle_exports; cancel_export, list_exports, request_exports, show_export: who asks is
+-- Called by: settle_exports; cancel_export, list_exports, request_exports, show_export,
+--            show_export_batch: who asks is
 --            told the truth before the next settling.
 -- Index:     export_same_idx (its user), job_pkey, dead_job_pkey, job_history_id_idx
 -- Why the job is looked for after the lock: whoever finishes an export locks the user, then ends the

@@ -1,6 +1,6 @@
 -- Say for whom this transaction acts: row security holds the owner's functions to that user's rows.
 --
--- Called by: cancel_export, count_download, delete_export, follow_exports, forget_export_file,
+-- Called by: cancel_export, count_downloads, delete_export, follow_exports, forget_export_file,
 --            list_exports, read_export_file, read_export_files, request_exports, show_export,
 --            show_export_batch, show_export_usage; each of them first.
 -- There is no user '': a policy that compares with a setting cannot tell it from none.

@@ -1,6 +1,7 @@
 -- The steps of an export with one more; the last 64 stay.
 --
--- Called by: whatever changes the state or the progress of an export.
+-- Called by: begin_export, delete_export, end_export, fail_export, finish_export,
+--            plan_export_file, step_export.
 -- A step is [seq, progress, state, instant, attempt]: what a stream sends, and what a poll answers.
 CREATE OR REPLACE FUNCTION livewell.next_export_steps(
     p_export livewell.export, p_progress integer, p_state text, p_at timestamptz, p_attempt integer

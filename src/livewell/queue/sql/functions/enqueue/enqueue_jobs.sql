@@ -1,6 +1,7 @@
 -- Put jobs into the queue, one or many, in the caller's transaction.
 --
--- Called by: demand_refresh, end_batches, enqueue_refreshes; every client, through Task.enqueue and
+-- Called by: demand_refresh, end_batches, end_export_batches, enqueue_refreshes, insert_exports;
+--            every client, through Task.enqueue and
 --            enqueue_many; also plain SQL. Many equal jobs without keys go faster through
 --            enqueue_plain.
 -- Input:     a JSON array of objects: id (from reserve_job_ids), queue, kind, payload, and

@@ -1,6 +1,6 @@
 -- Reserve blocks of 64 job ids; the caller owns first … first + 63 of each.
 --
--- Called by: refresh_jobs; clients, once per 64 enqueues; outside any transaction, so a retry after
+-- Called by: insert_export_batch, insert_exports, refresh_jobs; clients, once per 64 enqueues; outside any transaction, so a retry after
 --            an unknown commit can name the same id.
 CREATE OR REPLACE FUNCTION livewell.reserve_job_ids(p_blocks integer)
 RETURNS SETOF bigint

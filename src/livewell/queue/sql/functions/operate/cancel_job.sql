@@ -1,6 +1,7 @@
 -- Cancel one job: a waiting one at once, a running one by asking its worker.
 --
--- Called by: CLI `jobs cancel`, POST /v1/jobs/{id}/cancel; clients; cancel_seen_job.
+-- Called by: CLI `jobs cancel`, POST /v1/jobs/{id}/cancel; clients; cancel_seen_job,
+--            settle_exports.
 -- Answer:    cancelled | requested (running: the worker stops it) | finished (too late) | unknown
 CREATE OR REPLACE FUNCTION livewell.cancel_job(p_id bigint)
 RETURNS text
