@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.datastructures import Headers
 
 from livewell.server.auth.api_keys import NewKey
 from livewell.settings import Settings
@@ -188,3 +189,50 @@ async def test_a_key_that_is_called_like_a_login_is_nobody_else(web: Web) -> Non
     query = "SELECT livewell.create_key(%s, %s, 'key', 'login link of cli:ann@host', '{export}', NULL, false, NULL)"
     web.rows(query, made.id, made.hash)
     assert (await web.bearer(made.text).get("/v1/resumes")).json()["items"] == []
+
+
+async def test_page_one_is_a_picture_in_every_template(ann: httpx2.AsyncClient) -> None:
+    """Rendered by the same kind of child as exports; nothing of it is kept."""
+    pictures = set()
+    for template in ("minimal", "modern", "compact"):
+        body = {"document": DOCUMENT, "options": {"template": template}}
+        answer = await ann.post("/v1/resumes/preview", json=body)
+        assert answer.status_code == 200, answer.text
+        assert (answer.headers["content-type"], answer.headers["x-pages"]) == ("image/png", "1")
+        assert answer.content.startswith(b"\x89PNG")
+        pictures.add(answer.content)
+    assert len(pictures) == 3
+    assert (await ann.get("/v1/resumes")).json()["items"] == []
+
+
+async def test_what_cannot_be_printed_is_named_with_its_field_and_not_repeated(ann: httpx2.AsyncClient) -> None:
+    """No tofu and no silent loss: the character's name and the place; E15: not the text around it."""
+    document = {"basics": {"name": "Ann"}, "work": [{"name": "Acme", "summary": "CANARY-5f1c \U0001f600"}]}
+    answer = await ann.post("/v1/resumes/preview", json={"document": document})
+    told = answer.json()
+    assert (answer.status_code, told["type"], told["reason"]) == (
+        400,
+        "/problems/not-rendered",
+        "unsupported_character",
+    )
+    assert told["field"] == "body.document.work[0].summary"
+    assert "GRINNING FACE" in told["detail"]
+    assert "CANARY" not in answer.text
+
+
+async def test_a_third_picture_at_once_is_refused_and_others_are_not_held_up(
+    web: Web, ann: httpx2.AsyncClient, ben: httpx2.AsyncClient
+) -> None:
+    """Two of one user: one is rendered, the next is asked for."""
+    user = await web.state.owners.of(await caller_of(web, ann))
+    slots = web.state.previews._slots
+    with slots.take(user), slots.take(user):
+        refused = await ann.post("/v1/resumes/preview", json={"document": DOCUMENT})
+        served = await ben.post("/v1/resumes/preview", json={"document": DOCUMENT})
+    assert (refused.status_code, served.status_code) == (429, 200)
+
+
+async def caller_of(web: Web, client: httpx2.AsyncClient) -> Any:
+    """Who a client is to the server."""
+    headers = Headers({"authorization": client.headers["authorization"]})
+    return await web.state.auth.caller(headers, "GET", "127.0.0.1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from livewell.words import age, number, size
 
 if TYPE_CHECKING:
     from livewell.app import Livewell
+    from livewell.exports.duties import Cleaned
 
 Record = dict[str, Any]
 STATES = ("waiting", "running", "finished", "failed", "cancelled", "deleted", "expired")
@@ -107,6 +109,64 @@ def cancel(ctx: click.Context, *, export: UUID, as_json: bool) -> None:
     else:
         echo("Cancelled." if answer == "cancelled" else "It has ended already; nothing was changed.")
     if answer != "cancelled":
+        ctx.exit(PROBLEM)
+
+
+@exports.command("cleanup")
+@click.option("--sweep", is_flag=True, help="Look through the whole store for files that no export knows, too.")
+@AS_JSON
+@click.pass_context
+def cleanup(ctx: click.Context, *, sweep: bool, as_json: bool) -> None:
+    """Remove files that have expired or were deleted, now instead of within a minute."""
+    from livewell.exports import duties  # noqa: PLC0415 - heavy
+    from livewell.exports.exports import Exports  # noqa: PLC0415 - heavy
+
+    async def act(app: Livewell) -> list[Cleaned]:
+        made = Exports.of(app)
+        try:
+            store = made.store
+            done = [await duties.clean(app.database, store)]
+            return [*done, await duties.sweep(app.database, store)] if sweep else done
+        finally:
+            await made.close()
+
+    done = with_app(act)
+    removed, left = sum(one.removed for one in done), sum(one.left for one in done)
+    why = ", ".join(sorted({one.reason for one in done if one.reason}))
+    if as_json:
+        print_json({"removed": removed, "left": left, "reason": why or None})
+    else:
+        echo(f"{number(removed)} {'file' if removed == 1 else 'files'} removed.")
+        if left:
+            echo(f"{number(left)} could not be removed: {why}. They are tried again every minute.", err=True)
+    if left:
+        ctx.exit(PROBLEM)
+
+
+@exports.command("fonts")
+@click.argument("text", required=False)
+@AS_JSON
+@click.pass_context
+def fonts(ctx: click.Context, *, text: str | None, as_json: bool) -> None:
+    """Show which scripts can be printed, with which fonts; of a TEXT, which characters cannot."""
+    from livewell.apps.resumes.fonts import Characters, character_name, coverage, scripts  # noqa: PLC0415 - heavy
+    from livewell.settings import Settings  # noqa: PLC0415 - heavy
+
+    found = coverage(str(folder) for folder in Settings.load().export_fonts)
+    known = Characters(found)
+    missing = [character_name(one) for one in dict.fromkeys(text or "") if one not in known]
+    names = [{"file": Path(one.file).name, "characters": one.characters} for one in found]
+    if as_json:
+        print_json({"fonts": names, "scripts": scripts(found), "missing": missing})
+    elif text is not None:
+        echo("\n".join(missing) if missing else "Every character can be printed.")
+    else:
+        rows = [[one["file"], number(one["characters"])] for one in names]
+        print_table([Column("font", elastic=True), Column("characters", number=True)], rows, empty="There is no font.")
+        for script, is_there in scripts(found).items():
+            echo(f"{'yes' if is_there else 'no ':<4}{script}")
+        echo("\nMore fonts: name their folders in LIVEWELL_EXPORT_FONTS.")
+    if missing:
         ctx.exit(PROBLEM)
 
 

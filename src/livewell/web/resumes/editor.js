@@ -57,7 +57,7 @@ export class Editor {
     this.notice = element("div.notice", { role: "alert", hidden: "" });
     this.saving = element("button", { type: "button", onclick: () => this.save() }, "Save");
     const look = element("button.plain.look", { type: "button", onclick: () => lead(aside) }, "Page one");
-    const bar = element("div.editor-bar", element("a.back", { href: "#" }, "All documents"), this.name, element("div.acts", this.state, look, this.saving));
+    const bar = element("div.editor-bar", element("h1.unseen", this.#id ? "Edit a document" : "Write a document"), element("a.back", { href: "#" }, "All documents"), this.name, element("div.acts", this.state, look, this.saving));
     const template = element("select", { "aria-label": "Template of the preview" }, ...["minimal", "modern", "compact"].map((value) => element("option", { value }, value[0].toUpperCase() + value.slice(1))));
     template.value = this.options.quietly()?.template ?? "minimal";
     template.addEventListener("change", () => this.options.choose("template", template.value));
