@@ -30,6 +30,7 @@ import livewell
 from livewell.apps.resumes.demo.client import Answer, Client, ServerAway
 from livewell.apps.resumes.demo.kills import find_children
 from livewell.apps.resumes.demo.verdict import ROWS, USAGE, Verdict, judge_rows
+from livewell.errors import DatabaseUnavailable
 from livewell.exports.artifacts.open import open_store
 from livewell.exports.duties import clean
 from livewell.server.auth.api_keys import NewKey
@@ -288,7 +289,8 @@ class ExportFleet:
         given = {"database_url": self.fleet.dsn, **self.settings}
         store = open_store(Settings.model_validate(given), self.env)
         try:
-            await clean(self.fleet.app.database, store, grace_seconds=2 * float(str(QUICK["lease_seconds"])))
+            with suppress(DatabaseUnavailable):  # a connection from before a crash: the next one is good
+                await clean(self.fleet.app.database, store, grace_seconds=2 * float(str(QUICK["lease_seconds"])))
         finally:
             await store.close()
 
