@@ -172,7 +172,7 @@ def _environment(dsn: str, store: Path, renders: int) -> dict[str, str]:
         "LIVEWELL_EXPORT_STORE": str(store),
         "LIVEWELL_EXPORT_RENDERS_MAX": str(renders),
         "LIVEWELL_EXPORT_DAILY_MAX": "1000000",
-        "LIVEWELL_EXPORT_USER_BYTES_MAX": "10000000000",
+        "LIVEWELL_EXPORT_USER_BYTES_MAX": "9000000000",
         "LIVEWELL_REQUESTS_PER_SECOND": "100000",
         "LIVEWELL_READ_REQUESTS_PER_SECOND": "100000",
     }
