@@ -24,9 +24,10 @@ from bench.exports.documents import options, resume
 from bench.exports.sizes import Sizes
 from bench.refresh.lab import migrate
 from bench.server import Database, Server
-from livewell.apps.resumes.demo.client import Client
+from livewell.apps.resumes.demo.client import Client, ServerAway
 from livewell.apps.resumes.demo.kills import find_children
 from livewell.server.auth.api_keys import NewKey
+from livewell.testing import processes
 from livewell.testing.processes import ChildProcess
 
 _ROOT = Path(__file__).parents[2]
@@ -134,6 +135,14 @@ class Lab:
     @contextmanager
     def stage(self, *, renders: int = 3, works: bool = True) -> Iterator[Stage]:
         """An empty database and store, a server, and a worker that has rendered a few documents."""
+        try:
+            with self._stage(renders, works=works) as stage:
+                yield stage
+        except (ServerAway, processes.ChildFailed) as error:
+            raise ChildFailed(f"bench: exports: {error}") from error
+
+    @contextmanager
+    def _stage(self, renders: int, *, works: bool) -> Iterator[Stage]:
         with self.postgres.database(self.postgres.template("exports", migrate)) as database:
             store = self.folder / f"exports-{secrets.token_hex(4)}"
             env = _environment(database.dsn, store, renders)
