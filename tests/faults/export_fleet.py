@@ -143,11 +143,21 @@ class ExportFleet:
         self.crew.remove(worker)
         await self.start_worker()
 
+    def start_cleaner(self) -> ChildProcess:
+        """`livewell exports cleanup`, as an operator runs it; what has expired is cleaned at once."""
+        self.ended.append(self._command("exports", "cleanup"))
+        return self.ended[-1]
+
     async def start_server(self) -> None:
         """`livewell serve`, on the port it always has."""
+        self.server = self._command("serve", "--port", str(self.port), "--json")
+        self.ended.append(self.server)
+        await asyncio.to_thread(self.server.wait_for, '"address"', START_SECONDS_MAX)
+
+    def _command(self, *words: str) -> ChildProcess:
         given = {"database_url": self.fleet.dsn, **self.fleet.settings, **self.settings}
-        self.server = ChildProcess(
-            ["-m", "livewell.cli", "serve", "--port", str(self.port), "--json"],
+        return ChildProcess(
+            ["-m", "livewell.cli", *words],
             cwd=ROOT,
             env={
                 "PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(livewell.__file__).parents[1])]),
@@ -155,8 +165,6 @@ class ExportFleet:
                 **self.env,
             },
         ).start()
-        self.ended.append(self.server)
-        await asyncio.to_thread(self.server.wait_for, '"address"', START_SECONDS_MAX)
 
     async def kill_server(self) -> None:
         """kill -9, and another one in its place."""

@@ -1,4 +1,4 @@
-"""F-F11: kill -9 at every step of an export: of the worker, the child, the server, Postgres and the store.
+"""F-F11: kill -9 at every step of an export: of worker, child, server, Postgres, store and cleaner.
 
     POST ─request─▶ waiting ─begin─▶ running ─read─▶ 25 ─rendering─▶ 50 ─rendered─▶ 75 ─file-row─▶ the file ─put─▶
       ─put-half─▶ ─put-done─▶ 90 ─stored─▶ 100 ─finish─▶ the job ─job─▶ ended          cancel, delete, forget: beside it
@@ -41,6 +41,7 @@ DURABLE = {"fsync": "on", "synchronous_commit": "on", "max_connections": "100"}
 IN_SQL = ("begin", "read", "rendered", "file-row", "stored", "finish", "job")
 IN_STORE = ("put", "put-half", "put-done")
 _RENDERING = "EXISTS (SELECT FROM livewell.export WHERE state = 'running' AND progress = 25)"
+_EXPIRE = "UPDATE livewell.export SET expires_at = livewell.now() - interval '1 second' WHERE id = %s"
 _HURRY = """
 UPDATE livewell.job SET run_at = livewell.now() WHERE kind = 'export.render' AND state = 'delayed' AND run_at > livewell.now()
 """
@@ -81,7 +82,8 @@ def cells(*, full: bool) -> list[Cell]:
         *(Cell(point, "worker") for point in ("rendering", *IN_STORE)),
         *(Cell(point, "store") for point in (*IN_STORE, "store-delete", "store-delete-done")),
         *(Cell(point, "server", written) for point in ("request", "cancel", "delete", "forget") for written in both),
-        *(Cell(point, "server") for point in ("store-delete", "store-delete-done")),
+        *(Cell(point, victim) for point in ("store-delete", "store-delete-done") for victim in ("server", "cleaner")),
+        *(Cell("forget", "cleaner", written) for written in both),
     ]
 
 
@@ -215,6 +217,8 @@ async def _cell(lab: Lab, cell: Cell) -> str:
     document = f"{'slow' if slow else 'sheet'}.{cell.name}"
     if cell.point == "request":
         return await _request(lab, cell, user, document)
+    if cell.victim == "cleaner":
+        return await _clean(lab, cell, user, document)
     if cell.point in ("cancel", "delete", "forget", "store-delete", "store-delete-done"):
         return await _end(lab, cell, user, document)
     point = lab.point(cell.point)
@@ -268,6 +272,27 @@ async def _end(lab: Lab, cell: Cell, user: User, document: str) -> str:
         wanted = ("cancelled" if cancels else "deleted") if happened else "finished"
         lab.findings.check(state == wanted, f"{cell.name}: it is {state}, and should be {wanted}")
     return state
+
+
+async def _clean(lab: Lab, cell: Cell, user: User, document: str) -> str:
+    """The file has expired, and whoever removes it dies: the next one goes on (E11)."""
+    promise = await lab.fleet.ask(user, document)
+    assert promise is not None
+    await _finish(lab, promise)
+    lab.fleet.fleet.rows(_EXPIRE, (promise.id,))
+    point = lab.point(cell.point)
+    point.arm()
+    cleaner = lab.fleet.start_cleaner()
+    try:
+        lab.findings.check(await point.reached(), f"{cell.name}: nobody came there")
+        cleaner.kill()
+        lab.findings.fired += 1
+    finally:
+        point.let_go(written=cell.written)
+    answer = await user.call("POST", f"/v1/exports/{promise.id}/link")
+    lab.findings.check(answer.status == 410, f"{cell.name}: it has expired, and its link is answered {answer.status}")
+    promise.state = "expired"
+    return promise.state
 
 
 async def _crash(lab: Lab, cell: Cell, point: Point, promise: Promise | None) -> None:

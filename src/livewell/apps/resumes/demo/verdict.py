@@ -19,7 +19,7 @@ from uuid import UUID
 from livewell.apps.resumes.demo.user import Saw
 
 ROWS = """
-SELECT e.id, e.user_id, e.kind, e.state, e.bytes, encode(e.sha256, 'hex') AS sha256, e.document_id, e.document_version, e.options, f.path
+SELECT e.id, e.user_id, e.kind, livewell.export_verdict(e.state, e.expires_at, livewell.now()) AS state, e.bytes, encode(e.sha256, 'hex') AS sha256, e.document_id, e.document_version, e.options, f.path
 FROM livewell.export e LEFT JOIN livewell.export_file f ON f.export_id = e.id AND f.state = 'stored'
 ORDER BY e.created_at, e.id
 """
