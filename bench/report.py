@@ -152,4 +152,11 @@ _UNITS = {
     "twice": "slots twice",
     "missing": "slots missing",
     "gap_seconds": "s",
+    "p95_ms": "ms p95",
+    "share_of_old_budget": "of the old budget",
+    "documents_per_second": "documents/s",
+    "added_mb": "MB",
+    "child_mb": "MB",
+    "worker_mb": "MB",
+    "mb_per_second": "MB/s",
 }

@@ -47,6 +47,7 @@ SAMPLE = {
     "F-F4",
     "F-F5-http",
     "F-F7",
+    "F-F11",
     "F-S10",
 }
 CODE = re.compile(r"\bF-[A-Z]\d+(?:-[a-z]+)?\b")

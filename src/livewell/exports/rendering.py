@@ -21,7 +21,7 @@ from livewell.db import Database
 from livewell.errors import DatabaseError
 from livewell.exports.artifacts.store import ArtifactError, ArtifactStore
 from livewell.exports.exporters import Exporters
-from livewell.exports.render.rendered import Rendered
+from livewell.exports.render.rendered import Rendered, RenderKilled
 from livewell.exports.render.renderer import Renderer
 
 log = structlog.get_logger("livewell.exports")
@@ -59,9 +59,18 @@ class Rendering:
         self._failed_starts = 0
 
     async def render(self, function: str, document: bytes, options: bytes) -> Rendered:
-        """In a child; waits until there is a renderer."""
+        """In a child; waits until there is a renderer.
+
+        Once more if the child died: somebody killed it, or the machine had no memory left. The next
+        attempt of the job would be a minute away (Q6), and the document is seldom the reason.
+        """
         await self._ready.wait()
         assert self._renderer is not None  # noqa: S101 - ready says so
+        try:
+            return await self._renderer.render(function, document, options)
+        except RenderKilled as killed:
+            if killed.reason != "died":
+                raise
         return await self._renderer.render(function, document, options)
 
     def store_failed(self, error: ArtifactError) -> None:

@@ -168,6 +168,25 @@ def contacts(*, lines: str | None, pairs: int, scale: float, listing: bool, as_j
     _measure("bench.contacts", lines, pairs, scale, listing=listing, as_json=as_json)
 
 
+@bench.command("exports")
+@click.option("--lines", metavar="NAME,…", help="Only these lines; --list shows which there are.")
+@click.option("--pairs", type=click.IntRange(1, 50), default=1, show_default=True, help="Runs of each line.")
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.0001, 1),
+    default=1.0,
+    help="All sizes × this, to try it out; the bounds hold for 1.",
+)
+@click.option("--list", "listing", is_flag=True, help="Name the lines, and measure nothing.")
+@AS_JSON
+def exports(*, lines: str | None, pairs: int, scale: float, listing: bool, as_json: bool) -> None:
+    """Exports: accepted, one page, two, five documents, a ZIP of ten, the pace of many, and memory.
+
+    Through a real server and a real worker. Progress goes to standard error.
+    """
+    _measure("bench.exports", lines, pairs, scale, listing=listing, as_json=as_json)
+
+
 @bench.command("dashboard")
 @click.option("--lines", metavar="NAME,…", help="Only these lines; --list shows which there are.")
 @click.option("--pairs", type=click.IntRange(1, 50), default=3, show_default=True, help="Alternating pairs of runs.")

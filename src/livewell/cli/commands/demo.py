@@ -1,4 +1,4 @@
-"""`livewell demo`: the market, kept fresh; the tour of the queue; or contacts that race."""
+"""`livewell demo`: the market, kept fresh; the tour of the queue; contacts that race; or résumés exported."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ T = TypeVar("T")
 
 @command("demo")
 @click.argument(
-    "which", metavar="[market|contacts|tour]", type=click.Choice(["market", "contacts", "tour"]), default="market"
+    "which",
+    metavar="[market|contacts|resumes|tour]",
+    type=click.Choice(["market", "contacts", "resumes", "tour"]),
+    default="market",
 )
 @click.option(
     "--for",
     "seconds",
     type=click.FloatRange(min=1, max=86_400),
     metavar="SECONDS",
-    help="Market and contacts: end after so long, and count. The tour ends by itself.",
+    help="Market, contacts and resumes: end after so long, and count. The tour ends by itself.",
 )
 @click.option("--faults", is_flag=True, help="Market: a hostile upstream, twenty families of faults.")
 @click.option(
@@ -62,7 +65,7 @@ def demo(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """See it work: a market kept fresh, contacts that race, or a tour of the queue.
+    """See it work: a market kept fresh, contacts that race, résumés exported, or a tour of the queue.
 
     market: hundreds of simulated viewers look at simulated prices; a worker keeps what they look at
     fresh within the limits of the upstream, and a server pushes it to whoever watches. Open the
@@ -75,6 +78,11 @@ def demo(
     relay what is told of them; one is killed now and then. It ends (after 20 s, if not told
     otherwise) with the verdicts of union-find and of the receiver's log; exit 1 if anything was
     wrong.
+
+    resumes: twenty users export, batch, cancel, delete and download their résumés through a real
+    server; a rendering child or a worker is killed every second and a half. It ends (60 s, if not
+    told otherwise, and what the last exports need) with the verdict of the users' own logs beside
+    the rows, the files, and a second rendering of everything; exit 1 if anything was wrong.
 
     tour: works thousands of jobs with two worker processes, kills one of them half-way, and counts.
     Exit 1 if a job was lost or an effect doubled.
@@ -92,6 +100,8 @@ def demo(
         good = _tour(settings, jobs or 5000, as_json=as_json)
     elif which == "contacts":
         good = _contacts(settings, seconds or 20.0, seed=seed, as_json=as_json)
+    elif which == "resumes":
+        good = _resumes(settings, seconds or 60.0, seed=seed, as_json=as_json)
     else:
         door = _door(print_link=print_link or has_reader(err=as_json))
         good = _market(settings, door, seconds=seconds, faults=faults, seed=seed, port=port, as_json=as_json)
@@ -120,6 +130,29 @@ def _contacts(settings: Settings, seconds: float, *, seed: int, as_json: bool) -
         f"{verdict.calls:,} calls, {verdict.people:,} people, {verdict.contacts:,} contacts, {verdict.merges:,} merges; "
         f"{verdict.events:,} events, {verdict.received:,} received, {verdict.duplicates:,} of them twice; "
         f"{verdict.kills:,} kills: {len(verdict.lies):,} violations"
+    )
+    for lie in verdict.lies[:20]:
+        out.print(lie)
+    if as_json:
+        print_json(verdict.as_json())
+    return verdict.good
+
+
+def _resumes(settings: Settings, seconds: float, *, seed: int, as_json: bool) -> bool:
+    from livewell.apps.resumes.demo.race import race  # noqa: PLC0415 - heavy
+    from livewell.server.auth.key_admin import KeyAdmin  # noqa: PLC0415 - heavy
+
+    async def key(database: Database, name: str) -> str:
+        return (await KeyAdmin(database).create(name, scopes=["export"])).text
+
+    out = console(err=as_json)
+    verdict = asyncio.run(_interruptible(race(settings, out.print, key, seconds=seconds, seed=seed)))
+    out.print(
+        f"{verdict.accepted:,} exports of {verdict.users} users: {verdict.finished:,} finished, {verdict.deleted:,} "
+        f"deleted, {verdict.cancelled:,} cancelled, {verdict.failed:,} failed; {verdict.downloads:,} downloads and "
+        f"{verdict.zips:,} ZIPs, {verdict.rendered_again:,} rendered again; {verdict.children_killed} children and "
+        f"{verdict.workers_killed} workers killed: {verdict.wrong} wrong, {verdict.lost} lost, "
+        f"{len(verdict.lies):,} violations"
     )
     for lie in verdict.lies[:20]:
         out.print(lie)
