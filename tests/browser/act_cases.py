@@ -18,7 +18,7 @@ _WORK = "SELECT livewell.step_bulk_act(100) FROM generate_series(1, 3)"
 GIVEN = (
     """
 INSERT INTO livewell.queue (name, created_at)
-SELECT name, now() FROM unnest(string_to_array('mail asleep b-cancel b-hasten b-redrive b-discard b-group b-all', ' ')) AS name;
+SELECT name, now() FROM unnest(string_to_array('mail asleep b-cancel b-hasten b-redrive b-discard b-group b-all p-one p-two', ' ')) AS name;
 UPDATE livewell.queue SET paused_at = now() WHERE name = 'asleep';
 SELECT * FROM livewell.enqueue_jobs('[{"id": 7001, "queue": "mail", "kind": "send", "payload": {}},
     {"id": 7002, "queue": "mail", "kind": "send", "payload": {}, "delay_seconds": 3600},
@@ -209,6 +209,28 @@ MANY = [
         "Discard 5",
         _number("dead_job", "queue = 'b-all'"),
         0,
+    ),
+    ActCase(
+        "/work/pause",
+        "/work?name=p-",
+        "Pause 2 queues",
+        "2 queues are paused: what runs may end, nothing more is begun.",
+        ("queues.pause queues that begin with p-",),
+        _number("queue", "starts_with(name, 'p-') AND paused_at IS NOT NULL"),
+        2,
+        link="Pause all queues that begin with p-…",
+        typed={"Type the number 2 to confirm": "2"},
+    ),
+    ActCase(
+        "/work/pause",
+        "/work?name=p-",
+        "Resume 2 queues",
+        "2 queues are resumed.",
+        ("queues.resume queues that begin with p-",),
+        _number("queue", "starts_with(name, 'p-') AND paused_at IS NULL"),
+        2,
+        link="Resume all queues that begin with p-…",
+        typed={"Type the number 2 to confirm": "2"},
     ),
     ActCase(
         "/acts/900/cancel",

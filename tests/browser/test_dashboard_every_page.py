@@ -52,6 +52,8 @@ ADDRESSES = [
     "/work/jobs?queue=hostile",
     "/work/jobs?state=failed",
     "/work/batches/77",
+    "/work/pause?act=pause&name=hostile",
+    "/work?name=hostile",
     "/work/workers/1",
     "/dead/9101",
     "/acts/new?action=cancel&queue=a.b",
@@ -72,7 +74,7 @@ ADDRESSES = [
     page_of(5),
     page_of(8),
 ]
-REDIRECTS = {"/work/look", "/outbox/look", "/acts/new"}  # they lead to another address
+REDIRECTS = {"/work/look", "/outbox/look", "/acts/new", "/work/pause"}  # they lead to another address
 MORE = """
 INSERT INTO livewell.batch (id, created_at, sealed_at, remaining) VALUES (77, now(), now(), 3);
 UPDATE livewell.job SET batch_id = 77 WHERE id BETWEEN 9001 AND 9003;
