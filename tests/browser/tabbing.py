@@ -52,7 +52,9 @@ NAMED = """() => {
 async def tab_through(page: Page) -> list[str]:
     """What is wrong with the way of the focus through this page, from its begin to its end and round again."""
     expected: list[str] = await page.evaluate(WATCH)
-    for _ in range(len(expected) + ALSO_MAX):
+    for _ in expected:
+        await page.keyboard.press("Tab")
+    for _ in range(ALSO_MAX + 1):
         await page.keyboard.press("Tab")
         if await page.evaluate("document.activeElement === document.body"):
             break
