@@ -103,7 +103,20 @@ def _ranges(file: str) -> tuple[tuple[int, int], ...]:
             found |= set(_cmap(data, face))
     except (struct.error, IndexError):
         return ()
-    return tuple(sorted(found))
+    return tuple(_joined(sorted(found)))
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Ranges that touch become one."""
+    begin, end = -2, -2
+    for first, last in ranges:
+        if first > end + 1:
+            if end >= 0:
+                yield begin, end
+            begin = first
+        end = max(end, last)
+    if end >= 0:
+        yield begin, end
 
 
 def _faces(data: bytes) -> Iterator[int]:

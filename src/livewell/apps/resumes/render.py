@@ -91,7 +91,11 @@ def preview(document: bytes, options: bytes) -> Rendered:
 def _compile(resume: dict[str, Any], chosen: dict[str, Any], **how: Any) -> list[bytes]:
     press = _press[0] if _press else _made()
     _refuse_unknown_characters(resume, press.characters)
-    inputs = _inputs(resume, chosen, press.families)
+    try:
+        inputs = _inputs(resume, chosen, press.families)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        # What the schema wrote always fits; this was written by somebody else.
+        raise RenderRefused("bad_document", "this is not a résumé in its canonical form") from None
     try:
         made = press.compiler.compile(
             input=press.sources[chosen["template"]], sys_inputs=inputs, timestamp=_timestamp(resume, chosen), **how
