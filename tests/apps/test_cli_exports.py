@@ -67,7 +67,9 @@ def test_exports_are_listed_shown_and_cancelled_without_a_word_of_their_document
     """E15: no name of a file, no id of a document."""
     run("exports", "list")  # declares the kind
     with ExportSession(livewell_dsn) as session:
-        made = session.ask("ann", {**item("secret-id", template="minimal"), "file_name": "CANARY-c0de.pdf"})
+        made = session.ask(
+            "ann", {**item("secret-id", template="minimal"), "file_name": "CANARY-c0de.pdf"}, bytes_max=10**9
+        )
     key = made["items"][0]["id"]
     listed, shown = run("exports", "list"), run("exports", "show", key)
     assert key in listed.stdout
