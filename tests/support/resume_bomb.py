@@ -11,7 +11,6 @@ warm_up = resumes.warm_up
 def render(document: bytes, options: bytes) -> Rendered:
     [press] = resumes._press
     try:
-        made = press.compiler.compile(input=document, format="pdf")
+        return Rendered(press.print(document, {}, format="pdf")[0])
     except typst.TypstError:
         raise RenderRefused("template", "this source is refused") from None
-    return Rendered(made if isinstance(made, bytes) else b"")
