@@ -79,7 +79,7 @@ async def test_a_document_is_written_with_the_keyboard_alone(site: Site, context
     await expect(page.locator("h1:visible")).to_have_text("You have no document yet.")
     await page.get_by_role("button", name="New document").press("Enter")
     await page.keyboard.type("Ann Lee")
-    await page.get_by_role("button", name="+ Work").press("Enter")
+    await page.get_by_role("button", name="+ Experience").press("Enter")
     await page.keyboard.type("Engineer")
     await page.get_by_role("button", name="Add a job").press("Enter")
     await page.keyboard.type("Director")

@@ -72,6 +72,16 @@ CALLS = {
     "list_identity_policies": "SELECT livewell.list_identity_policies('acme')",
     "prune_contacts": "SELECT livewell.prune_contacts(10)",
     "state_contacts": "SELECT livewell.state_contacts()",
+    "find_login_owner": "SELECT livewell.find_login_owner('AAAAAAAA')",
+    "create_resume": "SELECT livewell.create_resume('ann', gen_random_uuid(), 'r', 'CV', '{}', 100, 10000000)",
+    "change_resume": f"SELECT livewell.create_resume('eve', {SESSION}, NULL, 'CV', '{{}}', 100, 10000000); "
+    f"SELECT livewell.change_resume('eve', {SESSION}, 1, 'CV', '[]', 1, 10000000); "
+    f"SELECT livewell.change_resume('eve', {SESSION}, 2, 'CV', '[1]', 1, 10000000)",
+    "show_resume": f"SELECT livewell.show_resume('eve', {SESSION}, NULL)",
+    "list_resumes": "SELECT * FROM livewell.list_resumes('eve', NULL, NULL, 10)",
+    "list_resume_versions": f"SELECT * FROM livewell.list_resume_versions('eve', {SESSION}, NULL, 10)",
+    "delete_resume": f"SELECT livewell.delete_resume('eve', {SESSION})",
+    "state_resumes": "SELECT livewell.state_resumes()",
     "redeem_link": "SELECT livewell.redeem_link('BBBBBBBB', decode(repeat('00', 32), 'hex'), 'CCCCCCCC', "
     "decode(repeat('11', 32), 'hex'), 3600)",
 }

@@ -66,10 +66,12 @@ def at_once(dsn: str, work: Callable[[ExportSession, int], Any], connections: in
 def test_sixteen_that_ask_for_the_same_get_the_same(exports: ExportSession, livewell_dsn: str) -> None:
     """E1: one export, one job, one reservation, one of the day's number; in each of twenty rounds."""
     for turn in range(20):
-        answers = at_once(
-            livewell_dsn, lambda mine, _, n=turn: mine.ask("ann", item(f"d{n % 4}", str(n)), bytes_max=10**9)
-        )
+        wanted = (f"d{turn % 4}", str(turn))
 
+        def ask(mine: ExportSession, _: int, wanted: tuple[str, str] = wanted) -> Any:
+            return mine.ask("ann", item(*wanted), bytes_max=10**9)
+
+        answers = at_once(livewell_dsn, ask)
         said = [one["items"][0]["answer"] for one in answers]
         assert sorted(said) == ["made", *["same"] * (CONNECTIONS - 1)]
         assert len({one["items"][0]["id"] for one in answers}) == 1

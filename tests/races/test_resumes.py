@@ -39,13 +39,21 @@ def at_once(dsn: str, act: Callable[[ResumeSession, int], Any]) -> list[Any]:
         return list(pool.map(one, range(CONNECTIONS)))
 
 
+def edit(document: str, expected: int) -> Callable[[ResumeSession, int], Any]:
+    """Each writes something else."""
+    return lambda session, n: session.change(document, text(f"{expected} {n}"), expected=expected)
+
+
+def make(request: str) -> Callable[[ResumeSession, int], Any]:
+    """All send the same."""
+    return lambda session, _: session.create(request=request)
+
+
 def test_of_many_editors_one_writes_the_next_version(resumes: ResumeSession, livewell_dsn: str) -> None:
     """E16: the others are told, and no version is written twice or skipped."""
     made = resumes.create()
     for n in range(1, ROUNDS):
-        answers = at_once(
-            livewell_dsn, lambda session, k, n=n: session.change(made["id"], text(f"{n} {k}"), expected=n)
-        )
+        answers = at_once(livewell_dsn, edit(made["id"], n))
         assert Counter(one["answer"] for one in answers) == {"changed": 1, "conflict": CONNECTIONS - 1}
         assert {one["version"] for one in answers} == {n + 1}
     assert resumes.counted() == resumes.true_counts()
@@ -57,7 +65,7 @@ def test_one_request_that_comes_many_times_at_once_makes_one_document(
     """A client that repeats itself while its first call is under way."""
     for n in range(ROUNDS):
         resumes.reset()
-        answers = at_once(livewell_dsn, lambda session, _, n=n: session.create(request=f"r{n}"))
+        answers = at_once(livewell_dsn, make(f"r{n}"))
         assert Counter(one["answer"] for one in answers) == {"made": 1, "same": CONNECTIONS - 1}
         assert len({one["id"] for one in answers}) == 1
 

@@ -99,7 +99,7 @@ async def nobody(patient: Patient) -> Sequence[Finding]:
             "exports",
             f"{state['waiting']:,} exports wait, the oldest for {span(oldest)}, and no worker renders.",
             "No worker has the queue exports, or those that have it do not live.",
-            "livewell worker APP --queues exports (without --queues a worker has it, too)",
+            "livewell worker APP (a worker without --queue has the queue exports, too)",
             level="P0",
         )
     ]

@@ -84,6 +84,8 @@ class Exports:
         self._exporters = exporters
         self._nudger = nudger
         self._progress = ExportProgress(database)
+        if nudger is not None:
+            nudger.attach(self.hear)
         self._clock: tuple[float, float] | None = None  # monotonic, and the database's then
 
     @classmethod
@@ -107,6 +109,8 @@ class Exports:
 
     async def close(self) -> None:
         """Let go of the store and of followers."""
+        if self._nudger is not None:
+            self._nudger.detach(self.hear)
         await self._progress.close()
         if self._store is not None:
             await self._store.close()
@@ -374,7 +378,8 @@ class Exports:
     def _nudge(self, name: str) -> None:
         if self._nudger is not None:
             self._nudger.nudge(name)
-        self.hear(name)
+        else:
+            self.hear(name)
 
 
 def _requested(one: Document) -> Requested:

@@ -2,7 +2,8 @@
 
     begun ──▶ children ready (warm, if anything was ever exported) ──▶ a report every ten seconds ──▶ closed
 
-A worker of an installation that exports nothing has no child: the first export starts one.
+A worker of an installation that exports nothing has no child and touches no store: the first export
+starts one.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Rendering:
         self._ready = asyncio.Event()
         self._store_reason: str | None = None
         self._checked_at = 0.0  # monotonic; 0: never
+        self._is_used = False  # a store that nobody uses is neither made nor asked
         self._deaths: deque[float] = deque()  # monotonic
         self._failed_starts = 0
 
@@ -65,6 +67,7 @@ class Rendering:
         attempt of the job would be a minute away (Q6), and the document is seldom the reason.
         """
         await self._ready.wait()
+        self._is_used = True
         assert self._renderer is not None  # noqa: S101 - ready says so
         try:
             return await self._renderer.render(function, document, options)
@@ -85,7 +88,8 @@ class Rendering:
     async def run(self) -> None:
         """Beside the handlers, until the worker has stopped."""
         settings = self._database.settings
-        renders = self._exporters.renders.values() if await self._ever() else ()
+        self._is_used = await self._ever()
+        renders = self._exporters.renders.values() if self._is_used else ()
         renderer = self._make(
             at_once=settings.export_renders_max,
             seconds=settings.export_render_seconds,
@@ -117,7 +121,7 @@ class Rendering:
         """Now and then, and sooner while it fails: an idle worker shall know, too."""
         pause = _CHECK_SECONDS if self._store_reason is None else _CHECK_AGAIN_SECONDS
         now = time.monotonic()
-        if self._checked_at and now - self._checked_at < pause:
+        if not self._is_used or (self._checked_at and now - self._checked_at < pause):
             return
         self._checked_at = now
         try:

@@ -264,7 +264,7 @@ class Settings(ExportSettings):
     )
     resume_versions_max: Whole = _bounded(30, 1, 1000, "Versions of a document that are kept; the oldest goes first.")
     resume_user_bytes_max: Whole = _bounded(
-        50_000_000, 100_000, 10_000_000_000, "All versions of all documents of one user at most."
+        50_000_000, 100_000, 9_000_000_000, "All versions of all documents of one user at most."
     )
 
     alert_channels: Channels = _free(

@@ -18,8 +18,8 @@ import pytest
 from livewell.exports.artifacts.folder import FolderStore
 from livewell.exports.artifacts.paths import artifact_path
 from livewell.exports.artifacts.store import ArtifactError
-from livewell.testing.artifacts.checks import PDF, read_all, some_path, stream
 from livewell.testing.artifacts.errors import failure, is_silent_about
+from livewell.testing.artifacts.parts import PDF, read_all, some_path, stream
 from livewell.testing.processes import ChildProcess
 from tests.integration.exports.labs.folder import FolderLab
 

@@ -16,10 +16,10 @@ from pydantic import SecretStr
 from livewell.errors import ConfigurationError
 from livewell.exports.artifacts.s3 import S3Store
 from livewell.exports.artifacts.s3_address import S3Address, S3Key
-from livewell.testing.artifacts.checks import PDF, read_all, some_path
 from livewell.testing.artifacts.errors import failure, is_silent_about
+from livewell.testing.artifacts.parts import PDF, listed, read_all, some_path
 from livewell.testing.http import Connection, HttpServer, Request, head_lines
-from livewell.testing.processes import ChildProcess
+from livewell.testing.processes import ChildProcess, eventually_async
 from tests.integration.exports.labs.s3 import KEY, S3Lab
 
 SECRETS = ("canary-bucket", "canary-prefix", KEY.id, KEY.secret.get_secret_value(), "canary-told", "127.0.0.1")
@@ -31,10 +31,6 @@ CALLS: dict[str, Callable[[S3Store, str], Any]] = {
     "list": lambda store, _: listed(store),
     "check": lambda store, _: store.check(),
 }
-
-
-async def listed(store: S3Store) -> list[str]:
-    return [path async for path in store.list()]
 
 
 class Said:
@@ -191,6 +187,27 @@ async def test_a_slow_store_is_waited_for_and_then_given_up(s3_lab: S3Lab) -> No
     error = await failure(hasty.size(path), "too slow")
     assert (error.reason, error.detail) == ("unreachable", "timeout")
     is_silent_about(error, s3_lab.secrets)
+
+
+async def test_a_file_whose_writer_has_gone_is_taken_away_when_it_arrives(s3_lab: S3Lab) -> None:
+    """A request cannot be called back; what it did is undone."""
+    store, path = s3_lab.store(), some_path()
+    s3_lab.proxy.delay(0.4)
+    writing = asyncio.create_task(store.put(path, b"x", content_type=PDF))
+    await asyncio.sleep(0.2)  # it is on its way, and nothing tells when
+    writing.cancel()
+    await asyncio.wait([writing])
+    assert writing.cancelled()
+    await eventually_async(lambda: is_there(s3_lab, path), timeout=20, interval=0.005)
+    await eventually_async(lambda: is_gone(s3_lab, path), timeout=20)
+
+
+async def is_there(lab: S3Lab, path: str) -> bool:
+    return path in await lab.there()
+
+
+async def is_gone(lab: S3Lab, path: str) -> bool:
+    return path not in await lab.there()
 
 
 async def test_a_call_that_was_cancelled_logs_nothing(s3_lab: S3Lab, caplog: pytest.LogCaptureFixture) -> None:

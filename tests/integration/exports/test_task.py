@@ -12,6 +12,7 @@ import pytest
 
 from livewell.exports.artifacts.folder import FolderStore
 from livewell.exports.artifacts.store import ArtifactError
+from livewell.exports.duties import sweep
 from livewell.settings import Settings
 from livewell.testing.processes import eventually_async
 from tests.integration.exports.desk import Desk, written
@@ -186,3 +187,51 @@ async def test_two_cleaners_at_once_remove_each_file_once(desk: Desk) -> None:
 
     assert sum(await asyncio.gather(desk.clean(), desk.clean())) == 5
     assert len(desk.files()) == 1
+
+
+async def test_a_worker_of_those_who_export_nothing_starts_and_writes_nothing(desk: Desk) -> None:
+    """No child that waits, no folder that nobody asked for."""
+    async with desk.working():
+
+        async def told() -> bool:
+            return bool(await desk.scalar("SELECT count(*) FROM livewell.export_renderer"))
+
+        await eventually_async(told, timeout=20, what="the worker has reported")
+        assert await desk.scalar("SELECT sum(children) FROM livewell.export_renderer") == 0
+    assert not desk.folder.exists()
+
+
+async def test_files_without_a_row_are_swept_and_others_are_not(desk: Desk) -> None:
+    """E11: of a process that slept through its lease, and wrote on when its row was gone."""
+    async with desk.working():
+        await desk.until(await desk.ask("echo", "cv", b"x"), "finished")
+    [known] = desk.files()
+    unknown = known.with_name("77.txt")
+    unknown.write_bytes(b"late")
+
+    assert (await sweep(desk.app.database, desk.app.exports.store)).removed == 1
+    assert desk.files() == [known]
+
+
+async def test_a_job_that_dies_ends_its_export_and_a_redrive_makes_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Q7: the dead letter says one word of ours; the operator mends the store and redrives."""
+    store = Broken(desk.folder)
+    monkeypatch.setattr("livewell.exports.worker_part.open_store", lambda _: store)
+    async with desk.working():
+        export = await desk.ask("echo", "cv", b"x")
+        await desk.until(export, "waiting", reason="store_unreachable")
+        await desk.scalar(
+            "UPDATE livewell.job SET max_attempts = attempt + 1 WHERE id = "
+            "(SELECT job_id FROM livewell.export WHERE id = %s) RETURNING 1",
+            export,
+        )
+        await desk.hasten(export)
+        seen = await desk.until(export, "failed")
+        assert seen["reason"] == "store_unreachable"
+        assert await desk.scalar("SELECT error FROM livewell.dead_job") == "export: store_unreachable (timeout)"
+        store.broken = False
+        await desk.app.admin.redrive(queue="exports")
+        await desk.until(export, "finished")
+    assert (await desk.app.exports.usage(user="ann"))["reserved"] == 0

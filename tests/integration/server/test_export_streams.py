@@ -76,9 +76,9 @@ async def test_each_step_is_one_event_with_its_number(maker: Maker, ann: httpx2.
 
     seen = [first] + [one async for one in stream]
     assert [number for number, _ in seen] == list(range(1, len(seen) + 1))
-    progress = [one["progress"] for _, one in seen]
-    assert progress == sorted(progress)
-    assert (progress[0], progress[-1], seen[-1][1]["state"]) == (0, 100, "finished")
+    shown = [one["progress"] for _, one in seen]
+    assert shown == sorted(shown)
+    assert (shown[0], shown[-1], seen[-1][1]["state"]) == (0, 100, "finished")
     assert [one["seq"] for one in (await ann.get(f"/v1/exports/{export}")).json()["steps"]] == [n for n, _ in seen]
 
 

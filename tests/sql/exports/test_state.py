@@ -58,8 +58,7 @@ def test_what_waits_fails_and_is_stored_is_counted(exports: ExportSession) -> No
 def test_files_that_wait_to_be_removed_have_an_age(exports: ExportSession) -> None:
     """Deleted, or expired and not taken up."""
     one, two = exports.one("ann", "a"), exports.one("ann", "b")
-    for export in (one, two):
-        exports.rows("SELECT 1")
+    for _ in (one, two):
         claim = exports.take()
         exports.make(
             exports.value("SELECT payload ->> 'export' FROM livewell.job WHERE id = %s", claim.id), claim=claim

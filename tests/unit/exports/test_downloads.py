@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from email.message import Message
 from email.utils import collapse_rfc2231_value
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -150,7 +151,7 @@ def test_a_head_has_the_headers_of_the_whole_file() -> None:
             "Lebenslauf Müller.pdf",
             "attachment; filename=\"Lebenslauf Muller.pdf\"; filename*=UTF-8''Lebenslauf%20M%C3%BCller.pdf",
         ),
-        ("履歴書.pdf", "attachment; filename=\"___.pdf\"; filename*=UTF-8''%E5%B1%A5%E6%AD%B4%E6%9B%B8.pdf"),
+        ("履歴書.pdf", f"attachment; filename=\"___.pdf\"; filename*=UTF-8''{quote('履歴書')}.pdf"),
         ("100%.pdf", "attachment; filename=\"100_.pdf\"; filename*=UTF-8''100%25.pdf"),
         ('a"b\r\nSet-Cookie: x.pdf', 'attachment; filename="a_b Set-Cookie_ x.pdf"'),
         ("../../x.pdf", 'attachment; filename="_.._x.pdf"'),

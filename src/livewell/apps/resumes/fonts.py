@@ -99,11 +99,25 @@ def _ranges(file: str) -> tuple[tuple[int, int], ...]:
         data = opened.read()
     found: set[tuple[int, int]] = set()
     try:
-        for face in _faces(data):
-            found |= set(_cmap(data, face))
+        # The faces of a collection share a table.
+        for kind, at in {table for face in _faces(data) for table in _tables(data, face)}:
+            found.update(_groups(data, at) if kind == 12 else _segments(data, at))
     except (struct.error, IndexError):
         return ()
-    return tuple(sorted(found))
+    return tuple(_joined(sorted(found)))
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Ranges that touch become one."""
+    begin, end = -2, -2
+    for first, last in ranges:
+        if first > end + 1:
+            if end >= 0:
+                yield begin, end
+            begin = first
+        end = max(end, last)
+    if end >= 0:
+        yield begin, end
 
 
 def _faces(data: bytes) -> Iterator[int]:
@@ -115,8 +129,8 @@ def _faces(data: bytes) -> Iterator[int]:
         yield 0
 
 
-def _cmap(data: bytes, face: int) -> Iterator[tuple[int, int]]:
-    """The ranges of the best table for Unicode: format 12 before format 4."""
+def _tables(data: bytes, face: int) -> Iterator[tuple[int, int]]:
+    """The best table for Unicode, format 12 before format 4, and where it is."""
     (tables,) = struct.unpack_from(">H", data, face + 4)
     for at in range(face + 12, face + 12 + 16 * tables, 16):
         tag, _, start, _ = struct.unpack_from(">4sIII", data, at)
@@ -131,16 +145,15 @@ def _cmap(data: bytes, face: int) -> Iterator[tuple[int, int]]:
         if platform == 0 or (platform == 3 and encoding in {1, 10}):
             (kind,) = struct.unpack_from(">H", data, start + offset)
             formats[kind] = start + offset
-    if 12 in formats:
-        yield from _groups(data, formats[12])
-    elif 4 in formats:
-        yield from _segments(data, formats[4])
+    for kind in (12, 4):
+        if kind in formats:
+            yield kind, formats[kind]
+            return
 
 
 def _groups(data: bytes, at: int) -> Iterator[tuple[int, int]]:
     (count,) = struct.unpack_from(">I", data, at + 12)
-    for number in range(count):
-        first, last, _ = struct.unpack_from(">III", data, at + 16 + 12 * number)
+    for first, last, _ in struct.iter_unpack(">III", data[at + 16 : at + 16 + 12 * count]):
         yield first, min(last, 0x10FFFF)
 
 

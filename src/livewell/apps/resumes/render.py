@@ -14,22 +14,21 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import typst
 
 from livewell.apps.resumes import sample
-from livewell.apps.resumes.fonts import FONTS, Characters, character_name, coverage
+from livewell.apps.resumes.fonts import Characters, character_name
 from livewell.apps.resumes.pages import count_pages
 from livewell.apps.resumes.photo import photo_jpeg
+from livewell.apps.resumes.press import Press
 from livewell.apps.resumes.view import view_of
 from livewell.apps.resumes.words import words_of
 from livewell.exports.render.rendered import Rendered, RenderRefused
 
 TEMPLATES: Final = {"minimal": 26.0, "modern": 30.0, "compact": 20.0}  # and the photo's millimetres
-_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")  # noqa: PTH100, PTH118, PTH120
 _PAPERS: Final = {"A4": "a4", "Letter": "us-letter", "Legal": "us-legal"}
 _STANDARDS: Final = {"accessible": ["a-2a", "ua-1"], "plain": ["1.7"]}
 _SIDES: Final = ("top", "right", "bottom", "left")
@@ -38,28 +37,12 @@ PREVIEW_PIXELS = 800  # across the page
 _PAPER_INCHES: Final = {"A4": 8.27, "Letter": 8.5, "Legal": 8.5}
 
 
-class _Press:
-    """What warm_up makes once: fonts, templates, the compiler."""
-
-    def __init__(self, folders: tuple[str, ...]) -> None:
-        fonts = typst.Fonts(include_system_fonts=False, include_embedded_fonts=False, font_paths=[FONTS, *folders])
-        # Without folders for packages: there is no way to another file, and none to the network.
-        closed = os.path.join(FONTS, "none")  # noqa: PTH118
-        self.compiler = typst.Compiler(
-            font_paths=fonts, ignore_system_fonts=True, root=_FOLDER, package_path=closed, package_cache_path=closed
-        )
-        self.families = list(dict.fromkeys(["Noto Sans", *sorted(fonts.families())]))
-        self.characters = Characters(coverage(folders))
-        shared = _read("shared.typ")
-        self.sources = {name: shared + b"\n" + _read(f"{name}.typ") for name in TEMPLATES}
-
-
-_press: list[_Press] = []  # one, once warm_up ran
+_press: list[Press] = []  # one, once warm_up ran
 
 
 def warm_up(fonts: tuple[str, ...]) -> None:
     """Read all that is on disk, and make each template once: typst starts its threads now."""
-    _press[:] = [_Press(fonts)]
+    _press[:] = [Press(fonts, TEMPLATES)]
     document = json.dumps(sample.DOCUMENT).encode()
     for template in TEMPLATES:
         render(document, json.dumps({"template": template}).encode())
@@ -89,28 +72,23 @@ def preview(document: bytes, options: bytes) -> Rendered:
 
 
 def _compile(resume: dict[str, Any], chosen: dict[str, Any], **how: Any) -> list[bytes]:
-    press = _press[0] if _press else _made()
+    if not _press:  # no child has warmed it: a test, a notebook
+        _press.append(Press((), TEMPLATES))
+    [press] = _press
     _refuse_unknown_characters(resume, press.characters)
-    inputs = _inputs(resume, chosen, press.families)
     try:
-        made = press.compiler.compile(
-            input=press.sources[chosen["template"]], sys_inputs=inputs, timestamp=_timestamp(resume, chosen), **how
-        )
+        inputs = _inputs(resume, chosen, press)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        # What the schema wrote always fits; this was written by somebody else.
+        raise RenderRefused("bad_document", "this is not a résumé in its canonical form") from None
+    try:
+        return press.print(chosen["template"], inputs, timestamp=_timestamp(resume, chosen), **how)
     except typst.TypstError:
         # Its words may hold words of the document.
         raise RenderRefused("template", f"the template {chosen['template']} cannot show this document") from None
-    if not made:
-        raise RenderRefused("template", f"the template {chosen['template']} made nothing of this document")
-    return made if isinstance(made, list) else [made]
 
 
-def _made() -> _Press:
-    """Where no child has warmed it: a test, a notebook."""
-    _press[:] = [_Press(())]
-    return _press[0]
-
-
-def _inputs(resume: dict[str, Any], chosen: dict[str, Any], families: list[str]) -> dict[str, str]:
+def _inputs(resume: dict[str, Any], chosen: dict[str, Any], press: Press) -> dict[str, str]:
     """All that the template is told: strings, as typst wants them."""
     basics = resume.get("basics") or {}
     language, _, region = str(resume.get("language") or "en").partition("-")
@@ -122,7 +100,7 @@ def _inputs(resume: dict[str, Any], chosen: dict[str, Any], families: list[str])
         "subject": basics.get("label") or words.document,
         "language": language,
         "region": region if len(region) == 2 else "",
-        "families": families,
+        "families": press.families_for(language),
         "paper": _PAPERS[chosen["page"]],
         "margins": chosen["margins"],
         "grey": chosen["colour"] == "grey",
@@ -232,8 +210,3 @@ def _printed(value: object, place: str) -> Iterator[tuple[str, str]]:
             inner = f"{place}.{name}" if place else name
             if inner not in _NOT_PRINTED:
                 yield from _printed(part, inner)
-
-
-def _read(name: str) -> bytes:
-    with open(os.path.join(_FOLDER, name), "rb") as opened:  # noqa: PTH118, PTH123 - pathlib is not needed here
-        return opened.read()

@@ -18,7 +18,8 @@ from typing import Any, Final
 from livewell.apps.resumes.words import Words, date_words, words_of
 
 MARK: Final = "\ufdd0"
-_LONG_WORD = re.compile(r"\S{33,}")
+# Not of Chinese, Japanese or Korean, whose lines may end anywhere.
+_LONG_WORD = re.compile(r"[^\s\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef]{33,}")
 _PIECE_MAX = 10
 _ORDER: Final = (
     "summary", "work", "projects", "education", "skills", "certificates", "awards", "publications",

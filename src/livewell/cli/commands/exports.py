@@ -155,13 +155,19 @@ def fonts(ctx: click.Context, *, text: str | None, as_json: bool) -> None:
     found = coverage(str(folder) for folder in Settings.load().export_fonts)
     known = Characters(found)
     missing = [character_name(one) for one in dict.fromkeys(text or "") if one not in known]
-    names = [{"file": Path(one.file).name, "characters": one.characters} for one in found]
+    names = [(Path(one.file).name, one.characters) for one in found]
     if as_json:
-        print_json({"fonts": names, "scripts": scripts(found), "missing": missing})
+        print_json(
+            {
+                "fonts": [{"file": file, "characters": n} for file, n in names],
+                "scripts": scripts(found),
+                "missing": missing,
+            }
+        )
     elif text is not None:
         echo("\n".join(missing) if missing else "Every character can be printed.")
     else:
-        rows = [[one["file"], number(one["characters"])] for one in names]
+        rows = [[file, number(n)] for file, n in names]
         print_table([Column("font", elastic=True), Column("characters", number=True)], rows, empty="There is no font.")
         for script, is_there in scripts(found).items():
             echo(f"{'yes' if is_there else 'no ':<4}{script}")

@@ -2,8 +2,8 @@
 
     <root>/<user>/<export>/<fence>.<suffix>     0600, in folders of 0700
 
-Every call of the disk runs in a thread, under a deadline. Several processes may use one folder at once. A folder on
-a network file system works where link() and fsync() do.
+Every call of the disk runs in a thread, under a deadline. Several processes may use one folder at
+once. A folder on a network file system works where link() and fsync() do.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class FolderStore:
     """
 
     def __init__(self, root: Path, *, seconds: float = 30.0, unnamed: bool = True) -> None:
-        self._root = root
+        self._root = root.absolute()  # whatever becomes of the current folder
         self._unnamed = unnamed
         self._threads = Threads(_THREADS_MAX, seconds=seconds, read_failure=_read_failure)
 
@@ -106,8 +106,6 @@ class FolderStore:
 
 
 def _read_failure(error: Exception) -> ArtifactError | None:
-    if isinstance(error, TimeoutError):
-        return ArtifactError("unreachable", "timeout")
     if isinstance(error, OSError):
         return ArtifactError(*_REASONS.get(error.errno or 0, ("broken", "")))
     return None

@@ -14,7 +14,6 @@ for those that run, so it ends by the second of them at the latest.
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import os
 import secrets
@@ -63,10 +62,13 @@ class S3Store:
         self._file_bytes_max = file_bytes_max
         self._obstore = _library()
         self._threads = Threads(_THREADS_MAX, seconds=total_seconds, read_failure=read_failure)
-        found = os.environ if environment is None else environment
-        self._client = self._make_client(found, request_seconds, total_seconds)
+        make = partial(self._make_client, os.environ if environment is None else environment)
+        self._client = make(request_seconds, total_seconds - request_seconds, _RETRIES_MAX)
+        self._looker = make(min(_LOOK_SECONDS, request_seconds), 0.0, 0)
 
-    def _make_client(self, environment: Mapping[str, str], request_seconds: float, total_seconds: float) -> Any:
+    def _make_client(
+        self, environment: Mapping[str, str], request_seconds: float, repeat_seconds: float, retries_max: int
+    ) -> Any:
         address, key = self._address, self._address.key
         config: dict[str, object] = {
             "region": address.region,
@@ -90,8 +92,8 @@ class S3Store:
                     "connect_timeout": timedelta(seconds=min(_CONNECT_SECONDS, request_seconds)),
                 },
                 retry_config={
-                    "max_retries": _RETRIES_MAX,
-                    "retry_timeout": timedelta(seconds=total_seconds),
+                    "max_retries": retries_max,
+                    "retry_timeout": timedelta(seconds=repeat_seconds),
                     "backoff": {
                         "init_backoff": timedelta(milliseconds=100),
                         "max_backoff": timedelta(seconds=2),
@@ -107,16 +109,23 @@ class S3Store:
         """See ArtifactStore. The content type is kept: links of S3 answer with it."""
         split_path(path)
         body = await self._gather(data)
+        await self._threads.run(
+            partial(self._put, path, body, content_type), late=partial(self._obstore.delete, self._client, path)
+        )
+
+    def _put(self, path: str, body: bytes, content_type: str) -> None:
+        """In a thread, so that what is undone for a caller who has gone is all of it."""
         writer = secrets.token_hex(16)
         options = {"attributes": {"Content-Type": content_type, _WRITER: writer}}
         try:
-            await self._threads.run(
-                lambda: self._obstore.put(self._client, path, body, mode="create", use_multipart=False, **options),
-                late=lambda: self._obstore.delete(self._client, path),
-            )
-        except ArtifactError as error:
-            if error.reason not in ("already_there", "unreachable") or not await self._is_ours(path, writer):
-                raise
+            self._obstore.put(self._client, path, body, mode="create", use_multipart=False, **options)
+        except Exception as error:  # noqa: BLE001 – the client's own, and what else its library raises
+            failure = read_failure(error)
+        else:
+            return
+        may_be_ours = failure.reason in ("already_there", "unreachable") and failure.detail != "busy"
+        if not may_be_ours or not self._is_ours(path, writer):
+            raise failure
 
     async def _gather(self, data: bytes | AsyncIterable[bytes]) -> bytes:
         pieces, size = [], 0
@@ -127,12 +136,11 @@ class S3Store:
             pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    async def _is_ours(self, path: str, writer: str) -> bool:
+    def _is_ours(self, path: str, writer: str) -> bool:
         """True if the file that is there came by this very call, whose first answer was lost."""
-        with suppress(ArtifactError, TimeoutError):
-            async with asyncio.timeout(_LOOK_SECONDS):
-                found = await self._threads.run(partial(self._obstore.get, self._client, path, options={"head": True}))
-                return bool(found.attributes.get(_WRITER) == writer)
+        with suppress(Exception):
+            found = self._obstore.get(self._looker, path, options={"head": True})
+            return bool(found.attributes.get(_WRITER) == writer)
         return False
 
     async def read(self, path: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:

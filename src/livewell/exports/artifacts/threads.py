@@ -46,17 +46,19 @@ class Threads:
         try:
             async with asyncio.timeout(self._seconds):
                 return await asyncio.wrap_future(future)
-        except TimeoutError as error:
-            failure = self._read_failure(error) if future.done() else None
-            failure = failure or ArtifactError("unreachable", "timeout")
+        except TimeoutError:  # ours, or one of the disk
+            failure = ArtifactError("unreachable", "timeout")
             self._undo_later(future, late)
         except asyncio.CancelledError:
             self._undo_later(future, late)
             raise
+        except ArtifactError:
+            raise
         except Exception as error:
-            failure = self._read_failure(error)
-            if failure is None:
+            known = self._read_failure(error)
+            if known is None:
                 raise
+            failure = known
         raise failure  # out here: not even the context of this error is the other one, with its path
 
     async def run_to_the_end(self, work: Callable[[], object], *, seconds: float) -> None:

@@ -11,9 +11,11 @@ render never waits for a start. A child that dies while it starts is counted, an
 waits: 0.1 s · 2ⁿ, at most 30 s. A render that meets such a pause fails with the same reason instead
 of waiting for longer than its own deadline.
 
-Why children are used again: a fresh child for each render took 130 ms of processor time, a warm one
-takes 1 ms beside the render (docs/reference/exports.md has the figures). Why not for ever: typst
-never forgets what it has computed, about 0.5 MB a document.
+Why children are used again, and started before they are needed: to start one costs 60 ms of
+processor time, and 160 ms with typst, fonts and templates warm; a warm one adds 0.1 ms to a render,
+both pipes included (p50 of 200, 3 KB documents). 300 one-page résumés on two cores: 44 a second
+beside other work. Why not for ever: typst never forgets what it has computed, about 0.5 MB a
+document; in 50 renders a child grew from 57 MB to at most 114 MB.
 """
 
 from __future__ import annotations

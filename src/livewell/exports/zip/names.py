@@ -11,8 +11,8 @@ in the header of a download. What is left of it here has
   no zero-width ones, no halves of characters,
 - at most NAME_BYTES_MAX bytes of UTF-8, with the suffix kept.
 
-Two names that some system takes for one (in another case, or in compatible characters) are numbered:
-"name.pdf", "name (2).pdf".
+Two names that some system takes for one (in another case, or in compatible characters) are
+numbered: "name.pdf", "name (2).pdf".
 """
 
 from __future__ import annotations

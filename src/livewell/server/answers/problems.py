@@ -262,7 +262,7 @@ async def _ours(request: Request, error: Exception) -> Response:
     return _mistake().response()
 
 
-def _told(error: LivewellError) -> Problem | None:
+def _told(error: Exception) -> Problem | None:
     """Expected answers that are errors, with what a program needs to go on."""
     for kind, make in _EXPECTED.items():
         if isinstance(error, kind):

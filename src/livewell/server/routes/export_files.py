@@ -30,8 +30,8 @@ from livewell.server.streams.file_answer import FileAnswer
 router = APIRouter(prefix="/v1", tags=["exports"])
 
 ZIP = "application/zip"
-_PROBLEM = {"application/problem+json": {}}
-_CONTENT = {"application/octet-stream": {}}
+_PROBLEM: dict[str, Any] = {"application/problem+json": {}}
+_CONTENT: dict[str, Any] = {"application/octet-stream": {}}
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {"description": "The file.", "content": _CONTENT},
     206: {"description": "The part that Range asked for.", "content": _CONTENT},

@@ -35,7 +35,7 @@ Steps = Annotated[int, Query(ge=0, le=2**63 - 1, description="Only steps after t
 Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 FileName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
 Version = Annotated[int, Field(ge=1, le=_VERSIONS_MAX)] | Annotated[str, Field(min_length=1, max_length=100)]
-_PROBLEM = {"application/problem+json": {}}
+_PROBLEM: dict[str, Any] = {"application/problem+json": {}}
 _ROOM: dict[int | str, dict[str, Any]] = {
     429: {"description": "As many exports as one may ask for in a day; Retry-After says when.", "content": _PROBLEM},
     507: {"description": "The files of this user take all the room there is for them.", "content": _PROBLEM},

@@ -25,7 +25,7 @@ from livewell.server.routes.types import Page
 
 router = APIRouter(prefix="/v1", tags=["resumes"])
 
-_EXAMPLE = {"basics": {"name": "Ann Lee", "label": "Engineer", "email": "ann@example.com"}}
+_EXAMPLE: dict[str, Any] = {"basics": {"name": "Ann Lee", "label": "Engineer", "email": "ann@example.com"}}
 DocumentId = Annotated[UUID, Path(description="The id of a document.")]
 Version = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="One of its versions; without it the latest.")]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARS_MAX, pattern=r"^[^\x00]*$")]

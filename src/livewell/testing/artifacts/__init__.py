@@ -9,6 +9,8 @@ between. A check raises Broken, an AssertionError, which says what the store did
 
 lab       what a lab offers
 checks    the checks themselves
+network   those of a network that breaks
+parts     what they are made of
 errors    what an error of a store may say
 """
 

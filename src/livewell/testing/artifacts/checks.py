@@ -9,25 +9,35 @@ what a lab offers   which checks run
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import random
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from livewell.exports.artifacts.paths import artifact_path, user_prefix
-from livewell.exports.artifacts.store import PIECE_BYTES_MAX, ArtifactError, ArtifactStore
+from livewell.exports.artifacts.store import PIECE_BYTES_MAX, ArtifactError
 from livewell.testing.artifacts.errors import Broken, demand, failure, is_silent_about
 from livewell.testing.artifacts.lab import ArtifactLab
+from livewell.testing.artifacts.network import (
+    is_the_writer_although_its_answer_was_lost,
+    is_unreachable_while_it_is_down,
+    reads_on_or_breaks_off_when_it_is_cut,
+)
+from livewell.testing.artifacts.parts import (
+    CALL_SECONDS_MAX,
+    PDF,
+    is_empty,
+    listed,
+    read_all,
+    some_bytes,
+    some_path,
+    stream,
+)
 from livewell.testing.processes import eventually_async
 
 Check = Callable[[Any], Awaitable[None]]
 
-PDF = "application/pdf"
-CALL_SECONDS_MAX = 30.0
 _WRITERS = 8
 _CANCEL_TURNS = 25
-_LATE_SECONDS = 0.3
 _LISTED = 1_050  # more than one page of any store
 _NO_PATHS = (
     "",
@@ -47,30 +57,6 @@ _NO_PATHS = (
 )
 
 
-def some_path(user: str = "u1", fence: int = 7) -> str:
-    """A path that nothing else uses."""
-    return artifact_path(user, uuid.uuid4(), fence, "pdf")
-
-
-def some_bytes(count: int) -> bytes:
-    """Bytes that tell a wrong place from a right one."""
-    return random.Random(count).randbytes(count)  # noqa: S311 – not a secret
-
-
-async def read_all(store: ArtifactStore, path: str, start: int = 0, end: int | None = None) -> bytes:
-    """What read() gives, with every piece within its bound."""
-    pieces = [piece async for piece in await store.read(path, start, end)]
-    demand(all(0 < len(piece) <= PIECE_BYTES_MAX for piece in pieces), "a piece is empty, or larger than it may be")
-    return b"".join(pieces)
-
-
-async def stream(data: bytes, step: int = 100_000) -> AsyncIterator[bytes]:
-    """The same bytes by and by."""
-    for start in range(0, len(data), step):
-        await asyncio.sleep(0)
-        yield data[start : start + step]
-
-
 async def keeps_what_was_written(lab: ArtifactLab) -> None:
     """Whole, of every size: none, one, and more than one piece."""
     store = lab.store()
@@ -81,7 +67,7 @@ async def keeps_what_was_written(lab: ArtifactLab) -> None:
             demand(await store.size(path) == size, f"a file of {size} bytes has another size")
             demand(await read_all(store, path) == some_bytes(size), f"a file of {size} bytes has other bytes")
             await store.delete(path)
-    await _is_empty(lab)
+    await is_empty(lab)
 
 
 async def gives_ranges(lab: ArtifactLab) -> None:
@@ -117,7 +103,7 @@ async def never_overwrites(lab: ArtifactLab) -> None:
         demand(error.reason == "already_there", f"a second put of a path is {error.reason}")
     demand(await read_all(lab.store(), path) == b"first", "the first file was overwritten")
     await store.delete(path)
-    await _is_empty(lab)
+    await is_empty(lab)
 
 
 async def lets_one_of_many_writers_win(lab: ArtifactLab) -> None:
@@ -136,7 +122,7 @@ async def lets_one_of_many_writers_win(lab: ArtifactLab) -> None:
         demand(set(lost) == {"already_there"}, f"those that lost were told {sorted(set(lost))}")
         demand(await read_all(stores[0], path) == contents[won[0]], "the file is not the winner's")
         await stores[0].delete(path)
-    await _is_empty(lab)
+    await is_empty(lab)
 
 
 async def deletes_twice(lab: ArtifactLab) -> None:
@@ -146,7 +132,7 @@ async def deletes_twice(lab: ArtifactLab) -> None:
     demand(await store.delete(path) is True, "delete() of a file did not say that it was there")
     demand(await store.delete(path) is False, "a second delete() said that the file was there")
     demand(await store.delete(some_path("nobody")) is False, "delete() of what never was said that it was there")
-    await _is_empty(lab)
+    await is_empty(lab)
 
 
 async def deletes_from_many_places_at_once(lab: ArtifactLab) -> None:
@@ -156,7 +142,7 @@ async def deletes_from_many_places_at_once(lab: ArtifactLab) -> None:
     for path in paths:
         await stores[0].put(path, b"x", content_type=PDF)
     await asyncio.gather(*(store.delete(path) for path in paths for store in stores))
-    await _is_empty(lab)
+    await is_empty(lab)
 
 
 async def writes_while_the_folder_is_cleaned(lab: ArtifactLab) -> None:
@@ -169,7 +155,7 @@ async def writes_while_the_folder_is_cleaned(lab: ArtifactLab) -> None:
         await asyncio.gather(store.delete(old), other.put(new, b"new", content_type=PDF))
         demand(await read_all(store, new) == b"new", "a file that was written beside a delete is not there")
         await store.delete(new)
-    await _is_empty(lab)
+    await is_empty(lab)
 
 
 async def says_what_is_not_there(lab: ArtifactLab) -> None:
@@ -192,7 +178,7 @@ async def leaves_nothing_of_an_aborted_write(lab: ArtifactLab) -> None:
             pass
         else:
             raise Broken("put() hid the error of its source")
-        await _is_empty(lab)
+        await is_empty(lab)
 
 
 async def leaves_nothing_of_a_cancelled_write(lab: ArtifactLab) -> None:
@@ -203,7 +189,7 @@ async def leaves_nothing_of_a_cancelled_write(lab: ArtifactLab) -> None:
     writing.cancel()
     await asyncio.wait([writing])
     demand(writing.cancelled(), "a cancelled put() did not end as cancelled")
-    await _is_empty(lab)
+    await is_empty(lab)
     for turns in range(_CANCEL_TURNS):
         path = some_path()
         writing = asyncio.create_task(store.put(path, stream(some_bytes(5_000), 1_000), content_type=PDF))
@@ -216,7 +202,7 @@ async def leaves_nothing_of_a_cancelled_write(lab: ArtifactLab) -> None:
             await store.delete(path)
     if lab.is_remote:
         await eventually_async(lambda: _nothing_is_left(lab), timeout=CALL_SECONDS_MAX)
-    await _is_empty(lab)
+    await is_empty(lab)
 
 
 async def lists_in_order_and_in_pages(lab: ArtifactLab) -> None:
@@ -253,9 +239,9 @@ async def refuses_what_is_no_path(lab: ArtifactLab) -> None:
             demand((error.reason, error.detail) == ("refused", "path"), f"something that is no path is {error.reason}")
             is_silent_about(error, [*lab.secrets, *([path] if len(path) > 1 else [])])
     for prefix in ("..", "/", "a", f"{'0' * 32}/.."):
-        error = await failure(_listed(store, prefix), "something that is no prefix")
+        error = await failure(listed(store, prefix), "something that is no prefix")
         demand(error.reason == "refused", f"something that is no prefix is {error.reason}")
-    await _is_empty(lab)
+    await is_empty(lab)
 
 
 async def breaks_off_when_the_file_goes(lab: ArtifactLab) -> None:
@@ -295,7 +281,7 @@ async def checks_itself_and_leaves_nothing(lab: ArtifactLab) -> None:
     store = lab.store()
     await store.check()
     await store.check()
-    await _is_empty(lab)
+    await is_empty(lab)
 
 
 async def refuses_everything_once_closed(lab: ArtifactLab) -> None:
@@ -306,7 +292,7 @@ async def refuses_everything_once_closed(lab: ArtifactLab) -> None:
     for call in (store.put(some_path(), b"x", content_type=PDF), store.size(some_path()), store.check()):
         error = await failure(call, "a closed store")
         demand((error.reason, error.detail) == ("refused", "closed"), f"a closed store is {error.reason}")
-    await _is_empty(lab)
+    await is_empty(lab)
 
 
 async def keeps_the_content_type(lab: ArtifactLab) -> None:
@@ -317,79 +303,6 @@ async def keeps_the_content_type(lab: ArtifactLab) -> None:
         await store.put(path, data, content_type="application/pdf")
         demand(await lab.content_type(path) == "application/pdf", "the content type was not kept")
         await store.delete(path)
-
-
-async def is_unreachable_while_it_is_down(lab: ArtifactLab) -> None:
-    """Every call says so, soon, and the next call after it is back works."""
-    store, path = lab.store(hasty=True), some_path()
-    await lab.store().put(path, b"x", content_type=PDF)
-    for trouble in (lab.stop, lab.freeze):
-        before = lab.struck()
-        trouble()
-        try:
-            for call in (
-                store.put(some_path(), b"y", content_type=PDF),
-                store.read(path),
-                store.size(path),
-                store.delete(path),
-                _listed(store, ""),
-                store.check(),
-            ):
-                async with asyncio.timeout(CALL_SECONDS_MAX):
-                    error = await failure(call, "a store that is down")
-                demand(error.reason == "unreachable", f"a store that is down is {error.reason}")
-                is_silent_about(error, [*lab.secrets, path])
-        finally:
-            lab.heal()
-        demand(lab.struck() > before, "the fault never struck")
-        demand(await read_all(lab.store(), path) == b"x", "the file is not there when the store is back")
-    await asyncio.sleep(_LATE_SECONDS)  # what the network held back comes now; nothing announces it
-    await lab.empty()
-
-
-async def reads_on_or_breaks_off_when_it_is_cut(lab: ArtifactLab) -> None:
-    """Cut anywhere in an answer: all bytes, or an error; never a shorter file."""
-    store, path, data = lab.store(), some_path(), some_bytes(2 * PIECE_BYTES_MAX)
-    await store.put(path, data, content_type=PDF)
-    before = lab.struck()
-    for answer_bytes in (0, 100, 1_000, PIECE_BYTES_MAX // 2, PIECE_BYTES_MAX + 5_000):
-        lab.cut_after(answer_bytes)
-        try:
-            got = await read_all(store, path)
-        except ArtifactError as error:
-            demand(error.reason == "unreachable", f"a cut connection is {error.reason}")
-            is_silent_about(error, [*lab.secrets, path])
-        else:
-            demand(hashlib.sha256(got).digest() == hashlib.sha256(data).digest(), "other bytes after a cut")
-        finally:
-            lab.heal()
-    demand(lab.struck() > before, "the fault never struck: no connection was cut")
-    await store.delete(path)
-    await _is_empty(lab)
-
-
-async def is_the_writer_although_its_answer_was_lost(lab: ArtifactLab) -> None:
-    """It was stored, and the answer never came: the store finds out, or says that it is unreachable.
-
-    It may not say already_there: nobody else has written.
-    """
-    before, won = lab.struck(), 0
-    for _ in range(3):
-        store, path = lab.store(), some_path()
-        lab.cut_after(0)
-        try:
-            await store.put(path, b"mine", content_type=PDF)
-        except ArtifactError as error:
-            demand(error.reason == "unreachable", f"a lost answer is {error.reason}")
-        else:
-            won += 1
-            demand(await read_all(store, path) == b"mine", "a put() that ended well is not there")
-        finally:
-            lab.heal()
-        await store.delete(path)
-    demand(lab.struck() > before, "the fault never struck: no answer was lost")
-    demand(won, "no put() found out that its file is there")
-    await _is_empty(lab)
 
 
 _ALWAYS: tuple[Check, ...] = (
@@ -440,14 +353,5 @@ async def _endless(waits: asyncio.Event) -> AsyncIterator[bytes]:
     await asyncio.Event().wait()
 
 
-async def _listed(store: ArtifactStore, prefix: str) -> list[str]:
-    return [path async for path in store.list(prefix)]
-
-
 async def _nothing_is_left(lab: ArtifactLab) -> bool:
     return not await lab.there()
-
-
-async def _is_empty(lab: ArtifactLab) -> None:
-    left = await lab.there()
-    demand(not left, f"{len(left)} things were left in the place")

@@ -12,7 +12,7 @@ import { ask } from "./ask.js";
 
 const STREAMS_MAX = 3;
 const ASK_MS = 2000;
-const ENDED = new Set(["finished", "failed", "cancelled", "deleted", "expired"]);
+const ENDED = new Set(["finished", "failed", "cancelled", "deleted", "expired", "ended"]); // the last one is a batch's
 
 /** Whether nothing more happens to an export. */
 export const hasEnded = ({ state }) => ENDED.has(state);
@@ -44,7 +44,7 @@ export class Follower {
   #stream(path, one) {
     one.source = new EventSource(`${path}/stream`);
     one.source.addEventListener("step", (event) => this.#news(path, JSON.parse(event.data)));
-    one.source.addEventListener("bye", () => this.#ask(path));
+    one.source.addEventListener("bye", (event) => JSON.parse(event.data).reason === "ended" && this.#ask(path)); // else the browser comes back
     one.source.addEventListener("error", () => {
       if (one.source?.readyState !== EventSource.CLOSED) return;
       one.source = null;
@@ -68,6 +68,7 @@ export class Follower {
       one.onNews(record);
     } catch (error) {
       if ([401, 403, 404, 410].includes(error.status)) this.unfollow(path);
+      if (error.problem?.export) one.onNews(error.problem.export); // deleted elsewhere
     }
   }
 

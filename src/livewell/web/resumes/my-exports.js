@@ -16,6 +16,7 @@ const REASONS = {
   unsupported_character: "It has a character that no font here can print.",
   bad_document: "The document does not fit the format any more.",
   bad_image: "A picture in it cannot be read.",
+  no_title: "It needs a name: an accessible PDF has a title.",
   missing_alt_text: "The photo has no text that describes it; accessible PDFs need one.",
   template: "The template could not be set with it.",
   deadline: "It took too long to render.",
@@ -52,7 +53,7 @@ export class Exports {
     try {
       const found = await ask("GET", `/v1/exports?limit=${PAGE}${after ? `&after=${encodeURIComponent(after)}` : ""}`);
       if (!after) this.#rows.clear();
-      for (const row of found.items) this.#rows.set(row.id, row);
+      for (const row of found.items) this.#rows.set(row.id, { ...row, batch: row.batches?.[0] ?? null });
       this.#next = found.next;
       if (found.room) this.onRoom(`${size(found.room.bytes)} of ${size(found.room.bytes_max)} kept, ${found.room.today} of ${found.room.daily_max} today`);
       this.#show();
@@ -123,7 +124,7 @@ export class Exports {
       if (!row.batch) shown.push(this.#item(row));
       else if (!seen.has(row.batch)) {
         seen.add(row.batch);
-        const rows = this.#batches().get(row.batch).sort((one, other) => one.place - other.place);
+        const rows = this.#batches().get(row.batch).reverse(); // the newest is first, so the first of a batch is last
         shown.push(element("li.batch", { "data-batch": row.batch }, this.#batchHead(row.batch, rows), element("ul.exports", ...rows.map((one) => this.#item(one)))));
       }
     }

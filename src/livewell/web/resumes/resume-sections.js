@@ -28,9 +28,9 @@ export const BASICS = [
 
 /** Sections by their name in JSON Resume, in the order in which they are printed. one: what a single entry is called. */
 export const SECTIONS = {
-  profiles: { title: "Profiles", one: "profile", isFixed: true, fields: [line("network", "Network"), line("username", "Name there"), URL_LINE] },
-  summary: { title: "Summary", text: prose("summary", "Summary") },
-  work: { title: "Work", one: "job", fields: [line("position", "Position"), line("name", "Employer"), ...SPAN, line("location", "Place"), URL_LINE, prose("summary", "Summary"), list("highlights", "Highlights")] },
+  profiles: { title: "Accounts", one: "account", isFixed: true, fields: [line("network", "Network"), line("username", "Name there"), URL_LINE] },
+  summary: { title: "Profile", text: prose("summary", "Summary") },
+  work: { title: "Experience", one: "job", fields: [line("position", "Position"), line("name", "Employer"), ...SPAN, line("location", "Place"), URL_LINE, prose("summary", "Summary"), list("highlights", "Highlights")] },
   projects: { title: "Projects", one: "project", fields: [line("name", "Project"), line("entity", "For whom"), ...SPAN, URL_LINE, prose("description", "What it is"), list("highlights", "Highlights"), list("keywords", "Keywords"), list("roles", "Roles")] },
   education: { title: "Education", one: "school", fields: [line("institution", "School"), line("studyType", "Degree"), line("area", "Field"), line("score", "Grade", { half: true }), ...SPAN, URL_LINE, list("courses", "Courses")] },
   skills: { title: "Skills", one: "skill", fields: [line("name", "Skill"), line("level", "Level"), list("keywords", "Keywords")] },

@@ -25,6 +25,7 @@ from livewell.testing.processes import ChildProcess, free_port
 from livewell.testing.proxy import TcpProxy
 
 KEY = S3Key("CANARYKEYID", SecretStr("canary-secret-of-the-store"))
+_MISSING = "moto's server or obstore is missing; pip install obstore 'moto[s3]' flask flask-cors"
 _SERVER = "import sys; from moto.server import main; main(sys.argv[1:])"
 
 
@@ -32,10 +33,10 @@ _SERVER = "import sys; from moto.server import main; main(sys.argv[1:])"
 def s3_server(folder: Path) -> Iterator[int]:
     """The server; skips loudly where the wheel is not there."""
     if any(find_spec(name) is None for name in ("moto", "flask", "flask_cors", "botocore", "obstore")):
-        warnings.warn(
-            "S3 IS NOT TESTED: moto or obstore is missing; pip install 'moto[s3]' flask flask-cors", stacklevel=1
-        )
-        pytest.skip("moto's server is not there: the S3 store was not tested")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")  # shown at the end of the run, and not an error of it
+            warnings.warn(f"S3 IS NOT TESTED: {_MISSING}", stacklevel=1)
+        pytest.skip(_MISSING)
     port = free_port()
     with ChildProcess(["-c", _SERVER, "-H", "127.0.0.1", "-p", str(port)], cwd=folder, program=sys.executable) as child:
         child.wait_for("Running on", timeout=60)
