@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-ONE_PAGE, TWO_PAGES = 2, 7  # positions in the document
+ONE_PAGE, TWO_PAGES = 2, 4  # positions in the document
 _numbers = count()
 _SUMMARY = (
     "Kept the prices of four thousand symbols fresh within the limits of their upstream, and told every viewer "
