@@ -116,3 +116,13 @@ async def login_of(page: Page) -> str:
     title = await page.get_by_role("button", name="Log out", exact=True).get_attribute("title")
     assert title is not None
     return title.removeprefix("End the login ").removesuffix(" of this browser")
+
+
+def paused(table: str, name: str) -> str:
+    """Whether somebody paused it."""
+    return f"SELECT paused_at IS NOT NULL FROM livewell.{table} WHERE name = '{name}'"
+
+
+def number(table: str, condition: str) -> str:
+    """How many rows are so."""
+    return f"SELECT count(*) FROM livewell.{table} WHERE {condition}"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.browser.act_case import ActCase
+from tests.browser.act_case import ActCase, number, paused
 from tests.browser.contact_cases import CONTACTS
 from tests.browser.contact_cases import GIVEN as PEOPLE
+from tests.browser.other_cases import ACCESS, ALERTS, LEAVING, OUTGOING
 from tests.browser.outbox_rows import OUTBOX
 
 _BULK = ("acts.begin act", "acts.end act")
@@ -51,14 +52,6 @@ SELECT livewell.create_key('login00001', sha256('x'), 'login', 'ann', '{view}', 
 GIVEN += ";\n" + OUTBOX.strip().replace("%", "%%")
 
 
-def _paused(table: str, name: str) -> str:
-    return f"SELECT paused_at IS NOT NULL FROM livewell.{table} WHERE name = '{name}'"
-
-
-def _number(table: str, condition: str) -> str:
-    return f"SELECT count(*) FROM livewell.{table} WHERE {condition}"
-
-
 def _limit(column: str) -> str:
     return f"SELECT {column} FROM livewell.limiter_credential WHERE limiter = 'fmp' AND name = 'FMP_API_KEY'"
 
@@ -77,7 +70,7 @@ WORK = [
         "Pause mail",
         "mail is paused: what runs may end",
         ("queues.pause mail",),
-        _paused("queue", "mail"),
+        paused("queue", "mail"),
         True,
     ),
     ActCase(
@@ -86,7 +79,7 @@ WORK = [
         "Resume queue asleep",
         "asleep goes on.",
         ("queues.resume asleep",),
-        _paused("queue", "asleep"),
+        paused("queue", "asleep"),
         False,
     ),
     ActCase(
@@ -95,7 +88,7 @@ WORK = [
         "Cancel job 7001",
         "Job 7001 is cancelled: it does not run.",
         ("jobs.cancel job 7001",),
-        _number("job", "id = 7001"),
+        number("job", "id = 7001"),
         0,
     ),
     ActCase(
@@ -113,7 +106,7 @@ WORK = [
         "Show it as it is stored",
         "hunter2",
         ("jobs.reveal job 7003",),
-        _number("audit", "action = 'jobs.reveal'"),
+        number("audit", "action = 'jobs.reveal'"),
         1,
         where="#payload",
     ),
@@ -123,7 +116,7 @@ WORK = [
         "Redrive 7101",
         "Dead letter 7101 is redriven",
         ("dead.redrive job 7101",),
-        _number("job", "id = 7101"),
+        number("job", "id = 7101"),
         1,
     ),
     ActCase(
@@ -132,7 +125,7 @@ WORK = [
         "Discard this letter",
         "Dead letter 7102 is discarded.",
         ("dead.discard job 7102",),
-        _number("dead_job", "id = 7102"),
+        number("dead_job", "id = 7102"),
         0,
     ),
     ActCase(
@@ -141,7 +134,7 @@ WORK = [
         "Show it as it is stored, and edit it",
         "hunter2",
         ("dead.reveal job 7103",),
-        _number("audit", "action = 'dead.reveal'"),
+        number("audit", "action = 'dead.reveal'"),
         1,
         where="#payload",
     ),
@@ -162,7 +155,7 @@ WORK = [
         "Redrive",
         "Dead letter 7104 is redriven",
         ("dead.redrive job 7104",),
-        _number("job", "id = 7104 AND payload->>'order' = '20000000000000000001'"),
+        number("job", "id = 7104 AND payload->>'order' = '20000000000000000001'"),
         1,
     ),
 ]
@@ -172,42 +165,42 @@ MANY = [
         "/work/jobs?queue=b-cancel",
         "Cancel all that match…",
         "Cancel 2",
-        _number("job", "queue = 'b-cancel'"),
+        number("job", "queue = 'b-cancel'"),
         0,
     ),
     _many(
         "/work/jobs?queue=b-hasten&state=delayed",
         "Run all that match now…",
         "Run now 2",
-        _number("job", "queue = 'b-hasten' AND state = 'ready'"),
+        number("job", "queue = 'b-hasten' AND state = 'ready'"),
         2,
     ),
     _many(
         "/work/jobs?queue=b-redrive&state=failed",
         "Retry all that match…",
         "Redrive 5",
-        _number("job", "queue = 'b-redrive'"),
+        number("job", "queue = 'b-redrive'"),
         5,
     ),
     _many(
         "/work/jobs?queue=b-discard&state=failed",
         "Discard all that match…",
         "Discard 5",
-        _number("dead_job", "queue = 'b-discard'"),
+        number("dead_job", "queue = 'b-discard'"),
         0,
     ),
     _many(
         "/dead",
         "Redrive b-group, send, attempts…",
         "Redrive 5",
-        _number("job", "queue = 'b-group'"),
+        number("job", "queue = 'b-group'"),
         5,
     ),
     _many(
         "/dead?queue=b-all",
         "Discard all that match…",
         "Discard 5",
-        _number("dead_job", "queue = 'b-all'"),
+        number("dead_job", "queue = 'b-all'"),
         0,
     ),
     ActCase(
@@ -216,7 +209,7 @@ MANY = [
         "Pause 2 queues",
         "2 queues are paused: what runs may end, nothing more is begun.",
         ("queues.pause queues that begin with p-",),
-        _number("queue", "starts_with(name, 'p-') AND paused_at IS NOT NULL"),
+        number("queue", "starts_with(name, 'p-') AND paused_at IS NOT NULL"),
         2,
         link="Pause all queues that begin with p-…",
         typed={"Type the number 2 to confirm": "2"},
@@ -227,7 +220,7 @@ MANY = [
         "Resume 2 queues",
         "2 queues are resumed.",
         ("queues.resume queues that begin with p-",),
-        _number("queue", "starts_with(name, 'p-') AND paused_at IS NULL"),
+        number("queue", "starts_with(name, 'p-') AND paused_at IS NULL"),
         2,
         link="Resume all queues that begin with p-…",
         typed={"Type the number 2 to confirm": "2"},
@@ -255,7 +248,7 @@ VALUES = [
         "Pause",
         "quote is paused: nothing of it is fetched until it is resumed.",
         ("types.pause quote",),
-        _paused("data_type", "quote"),
+        paused("data_type", "quote"),
         True,
     ),
     ActCase(
@@ -264,7 +257,7 @@ VALUES = [
         "Resume",
         "profile is fetched again.",
         ("types.resume profile",),
-        _paused("data_type", "profile"),
+        paused("data_type", "profile"),
         False,
     ),
     ActCase(
@@ -301,7 +294,7 @@ VALUES = [
         "Refresh now",
         "income_statement MSFT: a refresh is queued.",
         ("types.refresh income_statement MSFT",),
-        _number("job", "position('MSFT' in payload::text) > 0"),
+        number("job", "position('MSFT' in payload::text) > 0"),
         1,
     ),
 ]
@@ -313,7 +306,7 @@ UPSTREAMS = [
         "Pause fmp",
         "fmp is paused: nothing of it is fetched until it is resumed.",
         ("upstreams.pause fmp",),
-        _paused("upstream", "fmp"),
+        paused("upstream", "fmp"),
         True,
     ),
     ActCase(
@@ -322,7 +315,7 @@ UPSTREAMS = [
         "Resume fmp",
         "fmp is called again.",
         ("upstreams.resume fmp",),
-        _paused("upstream", "fmp"),
+        paused("upstream", "fmp"),
         False,
     ),
     ActCase(
@@ -373,7 +366,7 @@ SCHEDULES = [
         "Pause nightly",
         "nightly is paused: slots that come are skipped.",
         ("schedules.pause nightly",),
-        _paused("schedule", "nightly"),
+        paused("schedule", "nightly"),
         True,
     ),
     ActCase(
@@ -382,7 +375,7 @@ SCHEDULES = [
         "Resume nightly",
         "nightly goes on with its next slot.",
         ("schedules.resume nightly",),
-        _paused("schedule", "nightly"),
+        paused("schedule", "nightly"),
         False,
     ),
     ActCase(
@@ -391,182 +384,8 @@ SCHEDULES = [
         "Pause livewell.sweep",
         "livewell.sweep is paused: slots that come are skipped.",
         ("schedules.pause livewell.sweep",),
-        _paused("schedule", "livewell.sweep"),
+        paused("schedule", "livewell.sweep"),
         True,
-    ),
-]
-
-ALERTS = [
-    ActCase(
-        "/alerts/1/silence",
-        "/alerts/1",
-        "Silence",
-        "Nobody is told of this alert for 4 h, until",
-        ("alerts.silence queue_deep: mail",),
-        "SELECT (SELECT date_trunc('minute', until - since) FROM livewell.alert_silence WHERE subject = 'mail')",
-        timedelta(hours=4),
-        typed={"for": "4"},
-    ),
-    ActCase(
-        "/alerts/unsilence",
-        "/alerts",
-        "End the silence of queue deep, mail",
-        "People are told of queue_deep, mail again.",
-        ("alerts.unsilence queue_deep: mail",),
-        _number("alert_silence", "until > now()"),
-        0,
-    ),
-    ActCase(
-        "/alerts/channels/ops/test",
-        "/alerts",
-        "Send a test to ops",
-        "A test of ops is asked for.",
-        ("alerts.test ops",),
-        _number("notification", "channel = 'ops'"),
-        1,
-    ),
-    ActCase(
-        "/alerts/channels/phone/enable",
-        "/alerts",
-        "Enable phone",
-        "phone is enabled: what waits for it is sent.",
-        ("alerts.enable phone",),
-        "SELECT disabled_at FROM livewell.alert_channel WHERE name = 'phone'",
-        None,
-    ),
-]
-
-OUTGOING = [
-    ActCase(
-        "/outbox/sinks/shop/pause",
-        "/outbox",
-        "Pause shop",
-        "shop is paused: what is on its way may end, nothing more is sent.",
-        ("outbox.pause shop",),
-        _paused("event_sink", "shop"),
-        True,
-    ),
-    ActCase(
-        "/outbox/sinks/stopped/resume",
-        "/outbox/sinks/stopped",
-        "Resume stopped",
-        "stopped goes on.",
-        ("outbox.resume stopped",),
-        _paused("event_sink", "stopped"),
-        False,
-    ),
-    ActCase(
-        "/outbox/dead/shop/9012/redrive",
-        "/outbox/dead",
-        "Redrive 9012 to shop",
-        "Event 9012 goes to shop again, before later events of its key.",
-        ("outbox.redrive",),
-        _number("event_delivery", "number = 9012"),
-        1,
-    ),
-    ActCase(
-        "/outbox/dead/shop/9013/reveal",
-        "/outbox/dead/shop/9013",
-        "Show it as it is stored",
-        "hunter2",
-        ("outbox.reveal event 9013",),
-        _number("audit", "action = 'outbox.reveal'"),
-        1,
-        where="#payload",
-    ),
-    ActCase(
-        "/outbox/dead/shop/9011/discard",
-        "/outbox/dead/shop/9011",
-        "Discard this letter",
-        "Event 9011 is discarded: shop does not get it.",
-        ("outbox.discard",),
-        _number("event_block", "state = 'parked'"),
-        0,
-    ),
-    ActCase(
-        "/outbox/dead/redrive",
-        "/outbox/dead?reason=refused",
-        "Redrive all of shop, orders.created, refused",
-        "10 events go to shop again.",
-        ("outbox.redrive",),
-        _number("event_delivery", "number BETWEEN 9021 AND 9030"),
-        10,
-    ),
-    ActCase(
-        "/outbox/dead/discard",
-        "/outbox/dead?reason=lost",
-        "Discard all of shop, orders.created, lost",
-        "4 events are discarded.",
-        ("outbox.discard",),
-        _number("dead_event", "reason = 'lost'"),
-        0,
-    ),
-    ActCase(
-        "/outbox/replays/1/cancel",
-        "/outbox",
-        "Cancel replay 1",
-        "Replay 1 is cancelled: what was sent again stays sent.",
-        ("outbox.cancel",),
-        "SELECT state::text FROM livewell.event_replay",
-        "cancelled",
-    ),
-]
-
-_REVOKED = "SELECT revoked_at IS NOT NULL FROM livewell.api_key WHERE id = '{}'"
-
-ACCESS = [
-    ActCase(
-        "/access/keys",
-        "/access",
-        "Make the key",
-        "lw_",
-        ("keys.create",),
-        _number("api_key", "name = 'robot'"),
-        1,
-        where="#secret",
-        typed={"Name, for people": "robot"},
-    ),
-    ActCase(
-        "/access/keys/robot00001/revoke",
-        "/access",
-        "Revoke old robot robot00001",
-        "robot00001 is revoked.",
-        ("keys.revoke robot00001",),
-        _REVOKED.format("robot00001"),
-        True,
-    ),
-    ActCase(
-        "/access/logins/login00001/end",
-        "/access",
-        "End login00001",
-        "login00001 is ended.",
-        ("logins.end login00001",),
-        _REVOKED.format("login00001"),
-        True,
-    ),
-]
-
-# After each of these nobody is logged in.
-LEAVING = [
-    ActCase(
-        "/logout",
-        "/",
-        "Log out",
-        "This is where a login link leads.",
-        ("logins.end",),
-        _number("audit", "action = 'logins.end' AND actor = 'key:' || subject"),
-        1,
-        where="h1",
-    ),
-    ActCase(
-        "/access/logins/end",
-        "/access",
-        "Log out everywhere",
-        "This is where a login link leads.",
-        ("logins.end_all all logins",),
-        _number("api_key", "kind = 'login' AND revoked_at IS NULL"),
-        0,
-        where="h1",
     ),
 ]
 

@@ -11,9 +11,10 @@ from playwright.async_api import BrowserContext, Error, Page
 
 from livewell.queue.bulk_acts import BulkAction
 from tests.browser.act_case import ACTS, UNFOLLOWED, ActCase, act_at, login_of, look, newest_line, send, wrong_lines
-from tests.browser.act_cases import CASES, GIVEN, LEAVING
+from tests.browser.act_cases import CASES, GIVEN
 from tests.browser.conftest import Complaints, arrive, dress
 from tests.browser.keyboard import NO_MOUSE
+from tests.browser.other_cases import LEAVING
 from tests.browser.site import Hand, Site
 from tests.browser.test_dashboard_types import furnish_trouble
 
