@@ -120,3 +120,15 @@ def test_a_name_that_is_wider_than_its_column_does_not_run_into_what_stands_besi
     resume = {"basics": {"name": "Ada"}, "skills": skills}
 
     assert unread(pdf_of(resume, template=template, margin=2), resume) is None
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("language", ["pt", "es", "pl", "cs", "de", "en"])
+def test_a_hyphen_at_the_end_of_a_line_is_not_said_twice(template: str, language: str) -> None:
+    """Portuguese and others repeat it on the next line; a machine would read another name."""
+    resume = {"basics": {"name": "Ana", "summary": "Muñoz-Peña e Pérez-Reverte " * 40}, "language": language}
+
+    text = "".join(text_of(pdf_of(resume, template=template)).split())
+
+    assert "--" not in text
+    assert text.count("Muñoz-Peña") == text.count("Pérez-Reverte") == 40
