@@ -86,14 +86,18 @@ def test_exports_are_listed_shown_and_cancelled_without_a_word_of_their_document
     assert run("exports", "show", NOWHERE).exit_code == 1
 
 
-def test_cleaning_up_removes_what_no_export_knows(run: Run, tmp_path: Path) -> None:
-    """E11: also a file that has lost its row, when the whole store is looked through."""
-    stray = tmp_path / "files" / ("a" * 32) / NOWHERE / "1.pdf"
-    stray.parent.mkdir(parents=True)
-    stray.write_bytes(b"%PDF")
+def test_cleaning_up_removes_files_that_lost_their_row(run: Run, livewell_dsn: str, tmp_path: Path) -> None:
+    """E11: when the whole store is looked through; what is of another installation stays."""
+    run("exports", "list")  # declares the kind
+    with ExportSession(livewell_dsn) as session:
+        key = session.ask("ann", item("cv", template="minimal"), bytes_max=10**9)["items"][0]["id"]
+    late, foreign = (tmp_path / "files" / ("a" * 32) / export / "1.pdf" for export in (key, NOWHERE))
+    for stray in (late, foreign):
+        stray.parent.mkdir(parents=True)
+        stray.write_bytes(b"%PDF")
     assert document(run("exports", "cleanup", "--json"))["removed"] == 0
     assert "1 file removed." in run("exports", "cleanup", "--sweep").stdout
-    assert not stray.exists()
+    assert (late.exists(), foreign.exists()) == (False, True)
 
 
 def test_which_characters_can_be_printed(run: Run) -> None:

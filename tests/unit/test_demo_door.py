@@ -20,7 +20,7 @@ async def test_where_nobody_reads_there_is_only_the_address(
 ) -> None:
     """In a terminal, or if asked for, it logs a browser in; no link is made that is not printed."""
 
-    async def made(*_: object) -> str:
+    async def made(*_: object, person: str) -> str:
         assert print_link
         return "lw_x"
 

@@ -24,6 +24,8 @@ from livewell.exports.model import OPEN_STATES, Document
 
 log = structlog.get_logger("livewell.exports")
 
+_SHOW = "SELECT livewell.show_export(%s, %s, %s)"
+_SHOW_BATCH = "SELECT livewell.show_export_batch(%s, %s, %s)"
 _READ = "SELECT place, document FROM livewell.follow_exports(%s, %s, %s, %s)"
 _PAGE = 200
 _EVERY_SECONDS = 0.5
@@ -75,8 +77,7 @@ class ExportProgress:
     async def follow(self, export: UUID, user: str, *, after: int, is_batch: bool) -> ExportFollower | None:
         """Begin to follow; None if the user has none with that id."""
         follower = ExportFollower(export, user, after=after, is_batch=is_batch)
-        show = "show_export_batch" if is_batch else "show_export"
-        [(found,)] = await self._database.call(f"SELECT livewell.{show}(%s, %s, %s)", (user, export, after))
+        [(found,)] = await self._database.call(_SHOW_BATCH if is_batch else _SHOW, (user, export, after))
         if found is None:
             return None
         follower.tell(found)

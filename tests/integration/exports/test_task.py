@@ -206,11 +206,14 @@ async def test_files_without_a_row_are_swept_and_others_are_not(desk: Desk) -> N
     async with desk.working():
         await desk.until(await desk.ask("echo", "cv", b"x"), "finished")
     [known] = desk.files()
-    unknown = known.with_name("77.txt")
-    unknown.write_bytes(b"late")
+    late = known.with_name("77.txt")
+    late.write_bytes(b"late")
+    foreign = known.parents[1] / "c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11" / "1.txt"
+    foreign.parent.mkdir()
+    foreign.write_bytes(b"of another installation")
 
     assert (await sweep(desk.app.database, desk.app.exports.store)).removed == 1
-    assert desk.files() == [known]
+    assert sorted(desk.files()) == sorted([known, foreign])
 
 
 async def test_a_job_that_dies_ends_its_export_and_a_redrive_makes_it(

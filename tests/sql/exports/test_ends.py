@@ -136,12 +136,16 @@ def test_a_stored_file_is_never_claimed_and_cannot_be_forgotten(exports: ExportS
     assert exports.forget(path(export, claim)) is False
 
 
-def test_unknown_files_of_the_store_are_named(exports: ExportSession) -> None:
-    """E11: a process that was stopped while it wrote, and wrote on when its row was gone."""
+def test_unknown_files_of_our_exports_are_named_and_others_are_not(exports: ExportSession) -> None:
+    """E11: a process that was stopped while it wrote, and wrote on when its row was gone.
+
+    A file of an export that this database does not know may be another installation's.
+    """
     export = exports.one()
     known = path(export, exports.make(export))
+    late, foreign = f"u/{export}/77.pdf", "u/c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11/1.pdf"
 
-    assert exports.column("SELECT livewell.find_unknown_files(%s)", [known, "u/x/1.pdf"]) == ["u/x/1.pdf"]
+    assert exports.column("SELECT livewell.find_unknown_files(%s)", [known, late, foreign]) == [late]
 
 
 @pytest.mark.parametrize("end", ["expired", "deleted", "cancelled"])
