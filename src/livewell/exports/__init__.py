@@ -5,6 +5,7 @@ In the order of an export, whose states are drawn in model.py:
 options.py       what a user may choose of a PDF
 exporters.py     @app.exporter: what can be exported, who reads it, what renders it
 exports.py       app.exports: ask, look, follow, cancel, delete, fetch
+answers.py       answers of the database as values, refusals as exceptions
 follow.py        followers of exports and batches, and the one reader of a process
 task.py          one attempt: begin, read, render, store, finish
 rendering.py     what rendering needs in one worker, and its report

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol, Self
@@ -28,11 +27,9 @@ from livewell.db.nudge import Nudger
 from livewell.db.open_app import OpenApp
 from livewell.errors import (
     DatabaseConflict,
-    ExportDailyLimit,
-    ExportQuotaFull,
     InvalidOption,
-    LivewellError,
 )
+from livewell.exports.answers import batch_files, check_made, check_text, file_name, requested
 from livewell.exports.artifacts.links import LinkKeys
 from livewell.exports.artifacts.open import open_store
 from livewell.exports.artifacts.store import ArtifactError, ArtifactStore
@@ -41,8 +38,6 @@ from livewell.exports.follow import ExportFollower, ExportProgress
 from livewell.exports.model import BATCH_MAX, QUEUE, BatchFiles, Document, Requested, RequestedBatch
 from livewell.exports.nudges import CHANGED
 from livewell.exports.options import canonical, read_options
-from livewell.exports.zip.archive import Member
-from livewell.exports.zip.names import safe_name
 from livewell.queue.nudges import CANCEL
 from livewell.telemetry import tracing
 
@@ -136,7 +131,7 @@ class Exports:
         """
         items = self._items(kind, [(document, version, file_name)], options, [id or uuid4()])
         answer = await self._request(user, items, None, None, tx)
-        return _requested(answer["items"][0])
+        return requested(answer["items"][0])
 
     async def request_batch(
         self,
@@ -161,7 +156,7 @@ class Exports:
         ids = [UUID(bytes=hashlib.sha256(batch.bytes + bytes((n,))).digest()[:16], version=4) for n in range(BATCH_MAX)]
         items = self._items(kind, documents, options, ids)
         answer = await self._request(user, items, batch, follow_up, tx)
-        return RequestedBatch(batch, tuple(_requested(one) for one in answer["items"]))
+        return RequestedBatch(batch, tuple(requested(one) for one in answer["items"]))
 
     def _items(
         self, kind: str, documents: Sequence[Item], options: Mapping[str, Any] | None, ids: Sequence[UUID]
@@ -172,8 +167,8 @@ class Exports:
         suffix = self._suffix(kind)
         items = []
         for one, (document, version, name) in zip(ids, documents, strict=False):
-            _check_text("document", document, 200)
-            _check_text("version", version, 100)
+            check_text("document", document, 200)
+            check_text("version", version, 100)
             items.append(
                 {
                     "id": str(one),
@@ -182,7 +177,7 @@ class Exports:
                     "version": version,
                     "options": json.loads(written),
                     "hash": hashlib.sha256(written).hexdigest(),
-                    "file_name": _file_name(name or document, suffix),
+                    "file_name": file_name(name or document, suffix),
                 }
             )
         return items
@@ -216,7 +211,7 @@ class Exports:
             answer = (await fetch_in(tx, _REQUEST, params))[0][0]
             if isinstance(tx, Transaction):
                 tx.on_commit.append(lambda: self._nudge(QUEUE))
-        _check_made(answer)
+        check_made(answer)
         return answer
 
     async def _repeated(self, call: Callable[[], Awaitable[Any]]) -> Any:
@@ -358,7 +353,7 @@ class Exports:
         rows: Documents | None = (await self._database.call(_FILES, (user, id)))[0][0]
         if rows is None:
             return None
-        return _batch_files(id, rows)
+        return batch_files(id, rows)
 
     async def _file(self, user: str, id: UUID) -> Document | None:  # noqa: A002 - see request
         return await self._one("SELECT livewell.read_export_file(%s, %s)", user, id)
@@ -380,58 +375,6 @@ class Exports:
             self._nudger.nudge(name)
         else:
             self.hear(name)
-
-
-def _requested(one: Document) -> Requested:
-    return Requested(UUID(one["id"]), one["answer"], one["state"], one["seq"])
-
-
-def _check_made(answer: Document) -> None:
-    """Refusals of request_exports as exceptions, with the numbers."""
-    match answer["answer"]:
-        case "full":
-            raise ExportQuotaFull(
-                used=answer["stored"], reserved=answer["reserved"], allowed=answer["allowed"], needed=answer["needs"]
-            )
-        case "daily":
-            raise ExportDailyLimit(
-                used=answer["used"], allowed=answer["allowed"], resets_at=datetime.fromisoformat(answer["resets_at"])
-            )
-        case "kind":
-            raise InvalidOption(f"kind {answer['kind']!r}: there are {', '.join(answer['allowed']) or 'none'}")
-        case "template":
-            raise InvalidOption(f"options: template {answer['template']!r}: there are {', '.join(answer['allowed'])}")
-        case "made":
-            return
-    raise LivewellError(f"request_exports answered {answer['answer']}")
-
-
-def _check_text(what: str, text: str, bytes_max: int) -> None:
-    if not text or "\0" in text or len(text.encode()) > bytes_max:
-        raise InvalidOption(f"{what}: 1 to {bytes_max} bytes are allowed, without NUL")
-
-
-def _file_name(name: str, suffix: str) -> str:
-    """A name that every file system takes, with its suffix once."""
-    found = safe_name(name.removesuffix(f".{suffix}"))
-    return f"{found.encode()[: 250 - len(suffix)].decode(errors='ignore')}.{suffix}"
-
-
-def _batch_files(batch: UUID, rows: Sequence[Document]) -> BatchFiles:
-    members = tuple(
-        Member(
-            name=row["file_name"],
-            path=row["path"] if row["status"] == "finished" else None,
-            bytes=row["bytes"] or 0,
-            crc32=row["crc32"] or 0,
-            sha256=bytes.fromhex(row["sha256"] or ""),
-            status=row["status"],
-            written_at=datetime.fromisoformat(row["finished_at"]) if row["finished_at"] else None,
-        )
-        for row in rows
-    )
-    ready = tuple(UUID(row["export"]) for row, member in zip(rows, members, strict=True) if member.path is not None)
-    return BatchFiles(batch, members, ready, Counter(row["status"] for row in rows))
 
 
 __all__ = ["ExportFollower", "Exports", "Item"]
