@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -51,13 +52,14 @@ def server_logins(livewell_server: str, livewell_template: str) -> Iterator[dict
 
 
 @pytest.fixture
-def server_settings(livewell_settings: Settings) -> Settings:
-    """Nothing is remembered of keys, and nobody asks too often."""
+def server_settings(livewell_settings: Settings, tmp_path: Path) -> Settings:
+    """Nothing is remembered of keys, nobody asks too often, and files are the test's own."""
     quick = {
         "key_cache_seconds": 0,
         "session_requests_per_second": 10_000,
         "read_requests_per_second": 10_000,
         "requests_per_second": 10_000,
+        "export_store": str(tmp_path / "exports"),
     }
     return livewell_settings.model_copy(update=quick)
 
