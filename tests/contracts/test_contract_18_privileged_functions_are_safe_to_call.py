@@ -21,6 +21,13 @@ from tests.support.queue_sql import QueueSession
 from tests.support.variants import variant
 
 SESSION = "'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd10'"
+EXPORT, BATCH = "'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd20'", "'c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd21'"
+# An export of eve's in a batch of one; asked for again, it is the same.
+ASK = (
+    'SELECT livewell.request_exports(\'eve\', \'[{"id": "c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd20", "kind": "resume", '
+    f'"document": "cv", "version": "1", "options": {{}}, "hash": "{"00" * 32}", "file_name": "cv.pdf"}}]\', '
+    f'\'{{"bytes_max": 100000, "day_max": 100}}\', {BATCH})'
+)
 # Every definer function with a call that goes through its body; a new one fails the first test
 # until it is here.
 CALLS = {
@@ -82,6 +89,20 @@ CALLS = {
     "list_resume_versions": f"SELECT * FROM livewell.list_resume_versions('eve', {SESSION}, NULL, 10)",
     "delete_resume": f"SELECT livewell.delete_resume('eve', {SESSION})",
     "state_resumes": "SELECT livewell.state_resumes()",
+    "request_exports": ASK,
+    "show_export": f"{ASK}; SELECT livewell.show_export('eve', {EXPORT})",
+    "show_export_batch": f"{ASK}; SELECT livewell.show_export_batch('eve', {BATCH})",
+    "show_export_usage": f"{ASK}; SELECT livewell.show_export_usage('eve')",
+    "list_exports": f"{ASK}; SELECT livewell.list_exports('eve', NULL, 10)",
+    "list_export_kinds": "SELECT livewell.list_export_kinds()",
+    "follow_exports": f"{ASK}; SELECT livewell.follow_exports('{{eve,eve}}', ARRAY[{EXPORT}, {BATCH}]::pg_catalog.uuid[], "
+    "'{0,0}', '{f,t}')",
+    "read_export_file": f"{ASK}; SELECT livewell.read_export_file('eve', {EXPORT}, true)",
+    "read_export_files": f"{ASK}; SELECT livewell.read_export_files('eve', {BATCH})",
+    "count_downloads": f"{ASK}; SELECT livewell.count_downloads('eve', ARRAY[{EXPORT}]::pg_catalog.uuid[])",
+    "forget_export_file": "SELECT livewell.forget_export_file('eve', 'u/x/1.pdf')",
+    "cancel_export": f"{ASK}; SELECT livewell.cancel_export('eve', {EXPORT})",
+    "delete_export": f"{ASK}; SELECT livewell.delete_export('eve', {EXPORT})",
     "redeem_link": "SELECT livewell.redeem_link('BBBBBBBB', decode(repeat('00', 32), 'hex'), 'CCCCCCCC', "
     "decode(repeat('11', 32), 'hex'), 3600)",
 }
@@ -98,6 +119,8 @@ ALTER TABLE livewell_data.quote OWNER TO livewell_owner;
 INSERT INTO livewell.api_key (id, user_id, kind, name, scopes, secret_hash, created_at, expires_at) VALUES ('AAAAAAAA', 'key:AAAAAAAA', 'key', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), NULL),
     ('DDDDDDDD', 'key:DDDDDDDD', 'key', 'x', '{view,admin}', decode(repeat('00', 32), 'hex'), now(), NULL),
     ('BBBBBBBB', 'key:BBBBBBBB', 'link', 'x', '{view}', decode(repeat('00', 32), 'hex'), now(), now() + interval '1 hour') ON CONFLICT DO NOTHING;
+SELECT livewell.declare_queue('exports', 5, 60, 3600);
+SELECT livewell.declare_export_kind('resume', 'application/pdf', 'pdf', '{}', 1000);
 INSERT INTO livewell.alert_channel (name, kind, source, level, repeats, since) VALUES ('traps', 'webhook', 'env:X', 'P2', false, now()) ON CONFLICT DO NOTHING;
 INSERT INTO livewell.schedule (name, seen_at, created_at, every, timeout, kind, missed) VALUES ('livewell.alerts', now(), now(), '1 minute', '1 minute', 'interval', 'skip') ON CONFLICT DO NOTHING;
 INSERT INTO livewell.contact (tenant, id, created_at) SELECT 'acme', id, now() FROM unnest('{c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11, c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd12}'::uuid[]) AS id ON CONFLICT DO NOTHING;
@@ -142,7 +165,9 @@ class Attacker(QueueSession):
             "'demand_refresh', 'refresh_wanted', 'refresh_jobs', 'refresh_queue', 'enqueue_jobs', 'insert_jobs', "
             "'merge_jobs', 'read_values', 'registered_type', 'enter_tenant', 'every_tenant', "
             "'identity_rule', 'normal_identity', 'settle_identities', 'known_contact', 'lock_held', 'lock_contacts', "
-            "'merge_contacts', 'tell_contact', 'emit_event', 'event_id', 'refuse_event')"
+            "'merge_contacts', 'tell_contact', 'emit_event', 'event_id', 'refuse_event', 'enter_export_user', "
+            "'lock_export_usage', 'check_export_items', 'match_exports', 'insert_exports', 'insert_export_batch', "
+            "'end_export', 'end_export_batches', 'export_document', 'export_verdict', 'cancel_job', 'reserve_job_ids')"
         )
         self.rows(f"SET SESSION AUTHORIZATION {role}")
         self.rows("CREATE TABLE pg_temp.trap_made (x int)")

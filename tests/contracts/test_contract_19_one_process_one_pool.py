@@ -40,9 +40,9 @@ CLIENTS = {
     ),
 }
 POOLS = {"AsyncConnectionPool", "ConnectionPool", "AsyncNullConnectionPool", "NullConnectionPool"}
-# Beside the pool: exchange, upkeep, keeper, listener, nudger, scheduler and the due check have a
-# connection each, so that handlers can empty the pool without stopping the worker.
-CONNECTIONS_OF_ITS_OWN = 7
+# Beside the pool: exchange, upkeep, keeper, listener, nudger, scheduler, the due check and the claims
+# of limited queues have a connection each, so that handlers can empty the pool without stopping the worker.
+CONNECTIONS_OF_ITS_OWN = 8
 
 
 def files() -> Iterator[Path]:
@@ -145,7 +145,7 @@ async def connections_of_a_busy_worker(settings: Settings, dsn: str, *, app_per_
 async def test_a_worker_has_one_pool_and_a_few_connections_of_its_own(
     livewell_settings: Settings, livewell_dsn: str
 ) -> None:
-    """Forty jobs with a transaction each, and never more than the pool and those seven."""
+    """Forty jobs with a transaction each, and never more than the pool and those eight."""
     settings = livewell_settings.model_copy(update={"pool_size_max": 6, "pool_wait_seconds": 30})
 
     n = await connections_of_a_busy_worker(settings, livewell_dsn, app_per_job=False)
