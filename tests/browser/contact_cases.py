@@ -25,8 +25,8 @@ BARE = f"""
 INSERT INTO livewell.contact (tenant, id, created_at) VALUES ('default', '{ALONE}', now());
 INSERT INTO livewell.contact_alias (tenant, id, merged_into, since) VALUES ('default', '{GONE}', NULL, now())
 """
-# Besides GIVEN: fields, a merge that can be undone and brought something, and text that would be obeyed if it
-# were not text. %(text)s is a literal.
+# Besides GIVEN: fields, a merge that can be undone and brought something, and text that would be
+# obeyed if it were not text. %(text)s is a literal.
 HOSTILE_CONTACT = """
 UPDATE livewell.contact SET fields = jsonb_build_object('name', %(text)s::text, 'plan', 'gold')
 WHERE id = '00000000-0000-4000-8000-000000007001';

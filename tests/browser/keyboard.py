@@ -1,7 +1,7 @@
 """A person without a mouse: Tab, Shift+Tab, Enter, Space and letters, and nothing else.
 
-What has the focus is never set by a script. A control is found as a screen reader tells of it, by its
-role and its name, and it is the only one of that name.
+What has the focus is never set by a script. A control is found as a screen reader tells of it, by
+its role and its name, and it is the only one of that name.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ NO_MOUSE = """
 for (const name of ["mousedown", "pointerdown", "touchstart"])
     addEventListener(name, ({ isTrusted }) => { if (isTrusted) console.error("a mouse was used"); }, true);
 """
-# How many times Tab is pressed from the focus to this control; less than 0: Shift+Tab. From the begin of the page
-# if nothing has the focus.
+# How many times Tab is pressed from the focus to this control; less than 0: Shift+Tab. From the
+# begin of the page if nothing has the focus.
 _STEPS = """(one) => {
     const native = "a[href], button, input, select, textarea, summary";
     const all = [...document.querySelectorAll(`${native}, [tabindex="0"]`)];

@@ -6,7 +6,8 @@ from typing import Any
 
 from playwright.async_api import Page
 
-# Opens every question and every row, names each control, and notes where the focus goes and how it looks there.
+# Opens every question and every row, names each control, and notes where the focus goes and how it
+# looks there.
 WATCH = """() => {
     for (const one of document.querySelectorAll("details")) one.open = true;
     const native = "a[href], button, input, select, textarea, summary";
@@ -30,8 +31,8 @@ WATCH = """() => {
     return controls.map(name);
 }"""
 ALSO_MAX = 20  # boxes that scroll
-# What each control that acts is called, and what it does: two of one name that do different things cannot be told
-# apart by a person who does not see in which row they are.
+# What each control that acts is called, and what it does: two of one name that do different things
+# cannot be told apart by a person who does not see in which row they are.
 NAMED = """() => {
     const sent = (form) => [...new FormData(form)].filter(([name]) => name !== "token").map(String).sort().join("&");
     const does = (one) => {

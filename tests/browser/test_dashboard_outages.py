@@ -36,7 +36,8 @@ OLD = "nothing here is newer than its time says"
 OPENED_MAX = 3  # on a busy machine a page can fail that asks no longer than this server does
 TOGETHER = 8  # more only wait for each other: the server paints two pages of a person at a time
 WAIT_SECONDS = 30
-# Panels that say nothing of the database: forms, the manual, and what is kept in the server with its time.
+# Panels that say nothing of the database: forms, the manual, and what is kept in the server with
+# its time.
 UNREAD = {
     "/ui": {"components", "data", "empty", "stale", "failed"},
     "/access": {"create"},

@@ -40,8 +40,9 @@ CLIENTS = {
     ),
 }
 POOLS = {"AsyncConnectionPool", "ConnectionPool", "AsyncNullConnectionPool", "NullConnectionPool"}
-# Beside the pool: exchange, upkeep, keeper, listener, nudger, scheduler, the due check and the claims
-# of limited queues have a connection each, so that handlers can empty the pool without stopping the worker.
+# Beside the pool: exchange, upkeep, keeper, listener, nudger, scheduler, the due check and the
+# claims of limited queues have a connection each, so that handlers can empty the pool without
+# stopping the worker.
 CONNECTIONS_OF_ITS_OWN = 8
 
 

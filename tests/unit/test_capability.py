@@ -20,7 +20,7 @@ from livewell.telemetry.gauge import Gauge
 SOURCE = Path(livewell.__file__).parent
 HELP = """
     demo up serve worker migrate types get watch why plan state doctor upstreams queues jobs outbox
-    dead schedules runs singletons contacts health alerts warnings audit keys db settings docs bench
+    dead schedules runs singletons contacts exports resumes health alerts warnings audit keys db settings docs bench
     screenshots
 """
 

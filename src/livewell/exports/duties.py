@@ -26,7 +26,8 @@ SETTLE = f"{OURS}exports.settle"
 CLEANUP = f"{OURS}exports.cleanup"
 SWEEP = f"{OURS}exports.sweep"
 _SETTLE_SECONDS, _CLEANUP_SECONDS, _SWEEP_SECONDS = 5.0, 60.0, 6 * 3600.0
-# A write to a bucket that broke off may still arrive; an attempt that lost its job notices within a lease.
+# A write to a bucket that broke off may still arrive; an attempt that lost its job notices within
+# a lease.
 GRACE_SECONDS = 120.0
 _PAGE = 200
 _PAGES_MAX = 500  # of one run; the next one goes on

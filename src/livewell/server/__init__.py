@@ -11,6 +11,7 @@ dashboard/    the operators' pages: rendered here, acted on by forms, kept curre
 
 app.py             the application: routes, gate, problem documents, OpenAPI
 serve.py           the listening server and its end
+previews.py        page one of a document as a picture, drawn by a child of the server
 process.py         what one server process holds: pools, limits, streams
 pools.py           one pool per database role
 pages.py           HTML pages and static files
