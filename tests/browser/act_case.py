@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Page, expect
 from starlette.routing import compile_path
 
 from livewell.capability import capabilities
+from tests.browser.keyboard import fill, follow, to_button, unfold
 from tests.browser.site import Hand
 
 ACTS = [act.path for one in capabilities() for act in one.acts]
@@ -35,51 +36,46 @@ class ActCase:
 
     to      where the form goes
     at      the page that it is on
+    press   the name of its button; if that is behind a question, this name with an ellipsis opens it
     says    what the page says afterwards; where: in which element
     audit   how each line begins that it leaves in the audit: action and subject
     query   looks at what it changed
     found   what that query answers afterwards. Before, it must answer something else
     given   a statement that comes first
-    link    a link of that page, in this element, that leads to the form
-    typed   what is typed into the fields of the form, by name
+    opens   what opens to show the form, if it is closed at first
+    link    a link of that page that leads to the form
+    typed   what is typed into the fields of the form, by their names for people
     then    a statement for what the workers do after it
     """
 
     to: str
     at: str
+    press: str
     says: str
     audit: tuple[str, ...]
     query: str
     found: object
     where: str = ".said"
     given: str = ""
-    link: tuple[str, str] | None = None
+    opens: str = ""
+    link: str = ""
     typed: Mapping[str, str] = field(default_factory=dict)
     then: str = ""
 
     def __str__(self) -> str:
-        return f"{self.to} from {self.at}"
+        return f"{self.press}, {self.to} from {self.at}"
 
 
-async def reach(page: Page, base: str, case: ActCase) -> Locator:
-    """The button of the form, with everything filled in; it has the focus."""
+async def reach(page: Page, base: str, case: ActCase) -> None:
+    """Find the form as a person without a mouse does, and fill it in; its button has the focus."""
     await page.goto(base + case.at)
-    if case.link is not None:
-        within, words = case.link
-        await page.locator(within).get_by_role("link", name=words, exact=True).first.press("Enter")
-    selector = f'form[action="{case.to}"]'
-    form = page.locator(selector).first
-    await form.wait_for(state="attached")
-    closed = page.locator("details:not([open])", has=page.locator(selector))
-    if await closed.count():
-        await closed.first.locator("> summary").press("Space")
+    if case.link:
+        await follow(page, case.link)
+    if case.opens:
+        await unfold(page, case.opens)
     for name, text in case.typed.items():
-        await form.locator(f'[name="{name}"]').focus()
-        await page.keyboard.press("Control+A")
-        await page.keyboard.type(text)
-    button = form.get_by_role("button")
-    await button.focus()
-    return button
+        await fill(page, name, text)
+    await to_button(page, case.press)
 
 
 async def send(page: Page, base: str, case: ActCase) -> None:
@@ -120,3 +116,13 @@ async def login_of(page: Page) -> str:
     title = await page.get_by_role("button", name="Log out", exact=True).get_attribute("title")
     assert title is not None
     return title.removeprefix("End the login ").removesuffix(" of this browser")
+
+
+def paused(table: str, name: str) -> str:
+    """Whether somebody paused it."""
+    return f"SELECT paused_at IS NOT NULL FROM livewell.{table} WHERE name = '{name}'"
+
+
+def number(table: str, condition: str) -> str:
+    """How many rows are so."""
+    return f"SELECT count(*) FROM livewell.{table} WHERE {condition}"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.browser.act_case import ActCase
+from tests.browser.act_case import ActCase, number, paused
 from tests.browser.contact_cases import CONTACTS
 from tests.browser.contact_cases import GIVEN as PEOPLE
+from tests.browser.other_cases import ACCESS, ALERTS, LEAVING, OUTGOING
 from tests.browser.outbox_rows import OUTBOX
 
 _BULK = ("acts.begin act", "acts.end act")
@@ -18,7 +19,7 @@ _WORK = "SELECT livewell.step_bulk_act(100) FROM generate_series(1, 3)"
 GIVEN = (
     """
 INSERT INTO livewell.queue (name, created_at)
-SELECT name, now() FROM unnest(string_to_array('mail asleep b-cancel b-hasten b-redrive b-discard b-group b-all', ' ')) AS name;
+SELECT name, now() FROM unnest(string_to_array('mail asleep b-cancel b-hasten b-redrive b-discard b-group b-all p-one p-two', ' ')) AS name;
 UPDATE livewell.queue SET paused_at = now() WHERE name = 'asleep';
 SELECT * FROM livewell.enqueue_jobs('[{"id": 7001, "queue": "mail", "kind": "send", "payload": {}},
     {"id": 7002, "queue": "mail", "kind": "send", "payload": {}, "delay_seconds": 3600},
@@ -51,51 +52,49 @@ SELECT livewell.create_key('login00001', sha256('x'), 'login', 'ann', '{view}', 
 GIVEN += ";\n" + OUTBOX.strip().replace("%", "%%")
 
 
-def _paused(table: str, name: str) -> str:
-    return f"SELECT paused_at IS NOT NULL FROM livewell.{table} WHERE name = '{name}'"
-
-
-def _number(table: str, condition: str) -> str:
-    return f"SELECT count(*) FROM livewell.{table} WHERE {condition}"
-
-
 def _limit(column: str) -> str:
     return f"SELECT {column} FROM livewell.limiter_credential WHERE limiter = 'fmp' AND name = 'FMP_API_KEY'"
 
 
-def _many(at: str, link: tuple[str, str], n: int, query: str, found: object) -> ActCase:
+def _many(at: str, link: str, press: str, query: str, found: object) -> ActCase:
     """All that match: a link of the list, the number, Enter; the workers do the rest."""
-    return ActCase("/acts", at, "has begun.", _BULK, query, found, link=link, typed={"typed": str(n)}, then=_WORK)
+    n = press.rpartition(" ")[2]
+    typed = {f"Type the number {n} to confirm": n}
+    return ActCase("/acts", at, press, "has begun.", _BULK, query, found, link=link, typed=typed, then=_WORK)
 
 
 WORK = [
     ActCase(
         "/queues/mail/pause",
         "/work",
+        "Pause mail",
         "mail is paused: what runs may end",
         ("queues.pause mail",),
-        _paused("queue", "mail"),
+        paused("queue", "mail"),
         True,
     ),
     ActCase(
         "/queues/asleep/resume",
         "/work/jobs/7004",
+        "Resume queue asleep",
         "asleep goes on.",
         ("queues.resume asleep",),
-        _paused("queue", "asleep"),
+        paused("queue", "asleep"),
         False,
     ),
     ActCase(
         "/jobs/7001/cancel",
         "/work/jobs/7001",
+        "Cancel job 7001",
         "Job 7001 is cancelled: it does not run.",
         ("jobs.cancel job 7001",),
-        _number("job", "id = 7001"),
+        number("job", "id = 7001"),
         0,
     ),
     ActCase(
         "/jobs/7002/retry",
         "/work/jobs/7002",
+        "Run now",
         "Job 7002 runs as soon as a worker is free.",
         ("jobs.retry job 7002",),
         "SELECT state::text FROM livewell.job WHERE id = 7002",
@@ -104,52 +103,59 @@ WORK = [
     ActCase(
         "/jobs/7003/reveal",
         "/work/jobs/7003",
+        "Show it as it is stored",
         "hunter2",
         ("jobs.reveal job 7003",),
-        _number("audit", "action = 'jobs.reveal'"),
+        number("audit", "action = 'jobs.reveal'"),
         1,
         where="#payload",
     ),
     ActCase(
         "/dead/7101/redrive",
         "/dead",
+        "Redrive 7101",
         "Dead letter 7101 is redriven",
         ("dead.redrive job 7101",),
-        _number("job", "id = 7101"),
+        number("job", "id = 7101"),
         1,
     ),
     ActCase(
         "/dead/7102/discard",
         "/dead/7102",
+        "Discard this letter",
         "Dead letter 7102 is discarded.",
         ("dead.discard job 7102",),
-        _number("dead_job", "id = 7102"),
+        number("dead_job", "id = 7102"),
         0,
     ),
     ActCase(
         "/dead/7103/reveal",
         "/dead/7103",
+        "Show it as it is stored, and edit it",
         "hunter2",
         ("dead.reveal job 7103",),
-        _number("audit", "action = 'dead.reveal'"),
+        number("audit", "action = 'dead.reveal'"),
         1,
         where="#payload",
     ),
     ActCase(
         "/dead/7104/edit",
         "/dead/7104",
+        "Save the payload",
         "Dead letter 7104 has a new payload.",
         ("dead.edit job 7104",),
         "SELECT payload->>'order' FROM livewell.dead_job WHERE id = 7104",
         "20000000000000000001",
-        typed={"payload": '{"order": 20000000000000000001}'},
+        opens="Edit the payload",
+        typed={"The arguments of the task": '{"order": 20000000000000000001}'},
     ),
     ActCase(
         "/dead/7104/redrive",
         "/dead/7104",
+        "Redrive",
         "Dead letter 7104 is redriven",
         ("dead.redrive job 7104",),
-        _number("job", "id = 7104 AND payload->>'order' = '20000000000000000001'"),
+        number("job", "id = 7104 AND payload->>'order' = '20000000000000000001'"),
         1,
     ),
 ]
@@ -157,49 +163,72 @@ WORK = [
 MANY = [
     _many(
         "/work/jobs?queue=b-cancel",
-        ("#jobs", "Cancel all that match…"),
-        2,
-        _number("job", "queue = 'b-cancel'"),
+        "Cancel all that match…",
+        "Cancel 2",
+        number("job", "queue = 'b-cancel'"),
         0,
     ),
     _many(
         "/work/jobs?queue=b-hasten&state=delayed",
-        ("#jobs", "Run all that match now…"),
-        2,
-        _number("job", "queue = 'b-hasten' AND state = 'ready'"),
+        "Run all that match now…",
+        "Run now 2",
+        number("job", "queue = 'b-hasten' AND state = 'ready'"),
         2,
     ),
     _many(
         "/work/jobs?queue=b-redrive&state=failed",
-        ("#jobs", "Retry all that match…"),
-        5,
-        _number("job", "queue = 'b-redrive'"),
+        "Retry all that match…",
+        "Redrive 5",
+        number("job", "queue = 'b-redrive'"),
         5,
     ),
     _many(
         "/work/jobs?queue=b-discard&state=failed",
-        ("#jobs", "Discard all that match…"),
-        5,
-        _number("dead_job", "queue = 'b-discard'"),
+        "Discard all that match…",
+        "Discard 5",
+        number("dead_job", "queue = 'b-discard'"),
         0,
     ),
     _many(
         "/dead",
-        ('#groups tr:has-text("b-group")', "Redrive…"),
-        5,
-        _number("job", "queue = 'b-group'"),
+        "Redrive b-group, send, attempts…",
+        "Redrive 5",
+        number("job", "queue = 'b-group'"),
         5,
     ),
     _many(
         "/dead?queue=b-all",
-        ("#filters", "Discard all that match…"),
-        5,
-        _number("dead_job", "queue = 'b-all'"),
+        "Discard all that match…",
+        "Discard 5",
+        number("dead_job", "queue = 'b-all'"),
         0,
+    ),
+    ActCase(
+        "/work/pause",
+        "/work?name=p-",
+        "Pause 2 queues",
+        "2 queues are paused: what runs may end, nothing more is begun.",
+        ("queues.pause queues that begin with p-",),
+        number("queue", "starts_with(name, 'p-') AND paused_at IS NOT NULL"),
+        2,
+        link="Pause all queues that begin with p-…",
+        typed={"Type the number 2 to confirm": "2"},
+    ),
+    ActCase(
+        "/work/pause",
+        "/work?name=p-",
+        "Resume 2 queues",
+        "2 queues are resumed.",
+        ("queues.resume queues that begin with p-",),
+        number("queue", "starts_with(name, 'p-') AND paused_at IS NULL"),
+        2,
+        link="Resume all queues that begin with p-…",
+        typed={"Type the number 2 to confirm": "2"},
     ),
     ActCase(
         "/acts/900/cancel",
         "/acts/900",
+        "Cancel the rest",
         "Act 900 is cancelled: what is done stays done.",
         ("acts.cancel act 900",),
         "SELECT state FROM livewell.bulk_act WHERE id = 900",
@@ -216,22 +245,25 @@ VALUES = [
     ActCase(
         "/types/quote/pause",
         "/types/quote",
+        "Pause",
         "quote is paused: nothing of it is fetched until it is resumed.",
         ("types.pause quote",),
-        _paused("data_type", "quote"),
+        paused("data_type", "quote"),
         True,
     ),
     ActCase(
         "/types/profile/resume",
         "/types/profile",
+        "Resume",
         "profile is fetched again.",
         ("types.resume profile",),
-        _paused("data_type", "profile"),
+        paused("data_type", "profile"),
         False,
     ),
     ActCase(
         "/types/end_of_day/resume",
         "/types/end_of_day",
+        "Resume the parked type",
         "end_of_day is fetched again.",
         ("types.resume end_of_day",),
         "SELECT parked_reason FROM livewell.data_type WHERE name = 'end_of_day'",
@@ -240,15 +272,17 @@ VALUES = [
     ActCase(
         "/types/quote/MSFT/ttl",
         "/types/quote/MSFT",
+        "Set",
         "quote MSFT is fresh for 7 min after each check, from now on.",
         ("types.set_ttl quote MSFT",),
         _TTL,
         timedelta(minutes=7),
-        typed={"ttl": "7m"},
+        typed={"A TTL of its own": "7m"},
     ),
     ActCase(
         "/types/quote/MSFT/ttl/clear",
         "/types/quote/MSFT",
+        "Take it away",
         "quote MSFT has the TTL of its type again.",
         ("types.clear_ttl quote MSFT",),
         _TTL,
@@ -257,9 +291,10 @@ VALUES = [
     ActCase(
         "/types/income_statement/MSFT/refresh",
         "/types/income_statement/MSFT",
+        "Refresh now",
         "income_statement MSFT: a refresh is queued.",
         ("types.refresh income_statement MSFT",),
-        _number("job", "position('MSFT' in payload::text) > 0"),
+        number("job", "position('MSFT' in payload::text) > 0"),
         1,
     ),
 ]
@@ -268,22 +303,25 @@ UPSTREAMS = [
     ActCase(
         "/upstreams/fmp/pause",
         "/limits",
+        "Pause fmp",
         "fmp is paused: nothing of it is fetched until it is resumed.",
         ("upstreams.pause fmp",),
-        _paused("upstream", "fmp"),
+        paused("upstream", "fmp"),
         True,
     ),
     ActCase(
         "/upstreams/fmp/resume",
         "/limits",
+        "Resume fmp",
         "fmp is called again.",
         ("upstreams.resume fmp",),
-        _paused("upstream", "fmp"),
+        paused("upstream", "fmp"),
         False,
     ),
     ActCase(
         "/upstreams/fmp/resume",
         "/limits",
+        "End the silence of fmp",
         "fmp is called again.",
         ("upstreams.resume fmp",),
         _limit("quiet_until"),
@@ -294,6 +332,7 @@ UPSTREAMS = [
     ActCase(
         "/upstreams/fmp/probe",
         "/limits",
+        "Probe fmp FMP_API_KEY",
         "fmp: the next call tries whether it is back",
         ("upstreams.probe fmp",),
         _limit("open_until <= now()"),
@@ -302,11 +341,12 @@ UPSTREAMS = [
     ActCase(
         "/upstreams/fmp/close",
         "/limits",
+        "Close the breaker of fmp",
         "The breaker of fmp is closed: all calls are allowed again.",
         ("upstreams.close fmp",),
         _limit("breaker"),
         "closed",
-        link=("#upstreams", "Close the breaker…"),
+        link="Close the breaker of fmp FMP_API_KEY…",
     ),
 ]
 
@@ -314,6 +354,7 @@ SCHEDULES = [
     ActCase(
         "/schedules/nightly/run",
         "/schedules",
+        "Run now nightly",
         "A run of nightly is asked for.",
         ("schedules.run nightly",),
         "SELECT asked_at IS NOT NULL FROM livewell.schedule WHERE name = 'nightly'",
@@ -322,183 +363,29 @@ SCHEDULES = [
     ActCase(
         "/schedules/nightly/pause",
         "/schedules/nightly",
+        "Pause nightly",
         "nightly is paused: slots that come are skipped.",
         ("schedules.pause nightly",),
-        _paused("schedule", "nightly"),
+        paused("schedule", "nightly"),
         True,
     ),
     ActCase(
         "/schedules/nightly/resume",
         "/schedules/nightly",
+        "Resume nightly",
         "nightly goes on with its next slot.",
         ("schedules.resume nightly",),
-        _paused("schedule", "nightly"),
+        paused("schedule", "nightly"),
         False,
     ),
     ActCase(
         "/schedules/livewell.sweep/pause",
         "/schedules/livewell.sweep",
+        "Pause livewell.sweep",
         "livewell.sweep is paused: slots that come are skipped.",
         ("schedules.pause livewell.sweep",),
-        _paused("schedule", "livewell.sweep"),
+        paused("schedule", "livewell.sweep"),
         True,
-    ),
-]
-
-ALERTS = [
-    ActCase(
-        "/alerts/1/silence",
-        "/alerts/1",
-        "Nobody is told of this alert for 4 h, until",
-        ("alerts.silence queue_deep: mail",),
-        "SELECT (SELECT date_trunc('minute', until - since) FROM livewell.alert_silence WHERE subject = 'mail')",
-        timedelta(hours=4),
-        typed={"for": "4"},
-    ),
-    ActCase(
-        "/alerts/unsilence",
-        "/alerts",
-        "People are told of queue_deep, mail again.",
-        ("alerts.unsilence queue_deep: mail",),
-        _number("alert_silence", "until > now()"),
-        0,
-    ),
-    ActCase(
-        "/alerts/channels/ops/test",
-        "/alerts",
-        "A test of ops is asked for.",
-        ("alerts.test ops",),
-        _number("notification", "channel = 'ops'"),
-        1,
-    ),
-    ActCase(
-        "/alerts/channels/phone/enable",
-        "/alerts",
-        "phone is enabled: what waits for it is sent.",
-        ("alerts.enable phone",),
-        "SELECT disabled_at FROM livewell.alert_channel WHERE name = 'phone'",
-        None,
-    ),
-]
-
-OUTGOING = [
-    ActCase(
-        "/outbox/sinks/shop/pause",
-        "/outbox",
-        "shop is paused: what is on its way may end, nothing more is sent.",
-        ("outbox.pause shop",),
-        _paused("event_sink", "shop"),
-        True,
-    ),
-    ActCase(
-        "/outbox/sinks/stopped/resume",
-        "/outbox/sinks/stopped",
-        "stopped goes on.",
-        ("outbox.resume stopped",),
-        _paused("event_sink", "stopped"),
-        False,
-    ),
-    ActCase(
-        "/outbox/dead/shop/9012/redrive",
-        "/outbox/dead",
-        "Event 9012 goes to shop again, before later events of its key.",
-        ("outbox.redrive",),
-        _number("event_delivery", "number = 9012"),
-        1,
-    ),
-    ActCase(
-        "/outbox/dead/shop/9013/reveal",
-        "/outbox/dead/shop/9013",
-        "hunter2",
-        ("outbox.reveal event 9013",),
-        _number("audit", "action = 'outbox.reveal'"),
-        1,
-        where="#payload",
-    ),
-    ActCase(
-        "/outbox/dead/shop/9011/discard",
-        "/outbox/dead/shop/9011",
-        "Event 9011 is discarded: shop does not get it.",
-        ("outbox.discard",),
-        _number("event_block", "state = 'parked'"),
-        0,
-    ),
-    ActCase(
-        "/outbox/dead/redrive",
-        "/outbox/dead?reason=refused",
-        "10 events go to shop again.",
-        ("outbox.redrive",),
-        _number("event_delivery", "number BETWEEN 9021 AND 9030"),
-        10,
-    ),
-    ActCase(
-        "/outbox/dead/discard",
-        "/outbox/dead?reason=lost",
-        "4 events are discarded.",
-        ("outbox.discard",),
-        _number("dead_event", "reason = 'lost'"),
-        0,
-    ),
-    ActCase(
-        "/outbox/replays/1/cancel",
-        "/outbox",
-        "Replay 1 is cancelled: what was sent again stays sent.",
-        ("outbox.cancel",),
-        "SELECT state::text FROM livewell.event_replay",
-        "cancelled",
-    ),
-]
-
-_REVOKED = "SELECT revoked_at IS NOT NULL FROM livewell.api_key WHERE id = '{}'"
-
-ACCESS = [
-    ActCase(
-        "/access/keys",
-        "/access",
-        "lw_",
-        ("keys.create",),
-        _number("api_key", "name = 'robot'"),
-        1,
-        where="#secret",
-        typed={"name": "robot"},
-    ),
-    ActCase(
-        "/access/keys/robot00001/revoke",
-        "/access",
-        "robot00001 is revoked.",
-        ("keys.revoke robot00001",),
-        _REVOKED.format("robot00001"),
-        True,
-    ),
-    ActCase(
-        "/access/logins/login00001/end",
-        "/access",
-        "login00001 is ended.",
-        ("logins.end login00001",),
-        _REVOKED.format("login00001"),
-        True,
-    ),
-]
-
-# After each of these nobody is logged in.
-LEAVING = [
-    ActCase(
-        "/logout",
-        "/",
-        "This is where a login link leads.",
-        ("logins.end",),
-        _number("audit", "action = 'logins.end' AND actor = 'key:' || subject"),
-        1,
-        where="h1",
-    ),
-    ActCase(
-        "/access/logins/end",
-        "/access",
-        "This is where a login link leads.",
-        ("logins.end_all all logins",),
-        _number("api_key", "kind = 'login' AND revoked_at IS NULL"),
-        0,
-        where="h1",
     ),
 ]
 

@@ -128,6 +128,12 @@ async def enter(site: Site, context: BrowserContext, *scopes: str) -> Page:
     return await context.new_page()
 
 
+async def dress(page: Page, *, is_wide: bool) -> None:
+    """A window of an operator's desk, or a telephone at night."""
+    await page.set_viewport_size({"width": 1600, "height": 1000} if is_wide else {"width": 390, "height": 844})
+    await page.emulate_media(color_scheme="light" if is_wide else "dark")
+
+
 async def arrive(site: Site, context: BrowserContext, path: str = "/") -> Page:
     """The same, at one of the server's pages."""
     page = await enter(site, context)

@@ -48,15 +48,17 @@ CONTACTS = [
     ActCase(
         "/contacts/find",
         "/contacts",
+        "Look up",
         "Found.",
         ("contacts.find default: email",),
         "SELECT count(*) FROM livewell.audit WHERE action = 'contacts.find'",
         1,
-        typed={"value": "PERSON1@example.com"},
+        typed={"Value": "PERSON1@example.com"},
     ),
     ActCase(
         "/contacts/conflicts/7002/decide",
         "/contacts",
+        "Merge conflict 7002",
         "They are one contact now.",
         ("contacts.decide default: conflict 7002",),
         "SELECT count(*) FROM livewell.contact_conflict WHERE id = 7002",
@@ -65,6 +67,7 @@ CONTACTS = [
     ActCase(
         "/contacts/merges/7003/undo",
         page_of(5),
+        "Undo merge 7003",
         "It lives again, with 0 identities",
         ("contacts.unmerge default: merge 7003",),
         "SELECT undone_at IS NOT NULL FROM livewell.contact_merge WHERE id = 7003",
@@ -73,6 +76,7 @@ CONTACTS = [
     ActCase(
         f"{page_of(6)}/erase",
         page_of(6),
+        "Erase this person",
         "Erased: 1 identities.",
         ("contacts.erase default: contact",),
         "SELECT count(*) FROM livewell.contact_tombstone",

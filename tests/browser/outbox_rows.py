@@ -40,12 +40,16 @@ INSERT INTO livewell.dead_event (number, key_hash, died_at, day, tenant_hash, si
 SELECT 9099, 9099, now(), (now() AT TIME ZONE 'UTC')::date, 1, s.id, 1, 1, 0, false, 'orders.created', 'refused', %(text)s
 FROM livewell.event_sink s WHERE s.name = 'shop'
 """
-EMPTY_SINK = """
+NOWHERE = """
 SELECT livewell.ensure_event_days(3);
-SELECT livewell.declare_topic('orders.created', '{}'), livewell.declare_sink('idle', 'webhook', ARRAY['none.*'], '{}');
+SELECT livewell.declare_topic('orders.created', '{}');
 INSERT INTO livewell.event (number, created_at, day, topic, tenant, payload)
-VALUES (9001, now(), (now() AT TIME ZONE 'UTC')::date, 'orders.created', '', '{}');
+VALUES (9001, now(), (now() AT TIME ZONE 'UTC')::date, 'orders.created', '', '{}')
+"""
+EMPTY_SINK = """
+SELECT livewell.declare_sink('idle', 'webhook', ARRAY['none.*'], '{}'),
+    livewell.declare_sink('quiet', 'webhook', ARRAY['none.*'], '{}');
 INSERT INTO livewell.dead_event (number, key_hash, died_at, day, tenant_hash, sink, shard, attempt, lost, parks, topic, reason)
 SELECT 9001, 9001, now(), (now() AT TIME ZONE 'UTC')::date, 0, s.id, 0, 1, 0, false, 'orders.created', 'refused'
-FROM livewell.event_sink s
+FROM livewell.event_sink s WHERE s.name = 'idle'
 """

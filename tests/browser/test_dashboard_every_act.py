@@ -11,8 +11,10 @@ from playwright.async_api import BrowserContext, Error, Page
 
 from livewell.queue.bulk_acts import BulkAction
 from tests.browser.act_case import ACTS, UNFOLLOWED, ActCase, act_at, login_of, look, newest_line, send, wrong_lines
-from tests.browser.act_cases import CASES, GIVEN, LEAVING
-from tests.browser.conftest import Complaints, arrive
+from tests.browser.act_cases import CASES, GIVEN
+from tests.browser.conftest import Complaints, arrive, dress
+from tests.browser.keyboard import NO_MOUSE
+from tests.browser.other_cases import LEAVING
 from tests.browser.site import Hand, Site
 from tests.browser.test_dashboard_types import furnish_trouble
 
@@ -33,6 +35,7 @@ async def test_every_act_is_done_by_keyboard(
     for statement in GIVEN.strip().split(";\n"):
         hand.rows(statement)
     site.start()
+    await context.add_init_script(NO_MOUSE)
     await context.add_init_script(UNFOLLOWED)  # half of the work; test_dashboard_live.py acts on live pages
     page = await arrive(site, context)
     wrong: list[str] = []
@@ -42,15 +45,9 @@ async def test_every_act_is_done_by_keyboard(
         if case in LEAVING:
             await page.close()
             page = await arrive(site, context)
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
     actions = hand.rows("SELECT DISTINCT action FROM livewell.bulk_act")
     assert {one for (one,) in actions} == set(BulkAction)
-
-
-async def dress(page: Page, *, is_wide: bool) -> None:
-    """A window of an operator's desk, or a telephone at night."""
-    await page.set_viewport_size({"width": 1600, "height": 1000} if is_wide else {"width": 390, "height": 844})
-    await page.emulate_media(color_scheme="light" if is_wide else "dark")
 
 
 async def faults(page: Page, site: Site, hand: Hand, case: ActCase) -> list[str]:

@@ -7,28 +7,27 @@ failed, and what a stranger wrote is text. A view that is added without an addre
 from __future__ import annotations
 
 import re
-from typing import Literal
 from urllib.parse import quote
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Page, ViewportSize, expect
+from playwright.async_api import BrowserContext, Page, ViewportSize, expect
 from starlette.routing import compile_path
 
 from livewell.capability import capabilities
-from tests.browser.conftest import Complaints, LogIn
+from tests.browser.act_case import ACTS, UNFOLLOWED, act_at
+from tests.browser.conftest import Complaints, LogIn, enter
 from tests.browser.contact_cases import GIVEN as PEOPLE
 from tests.browser.contact_cases import HOSTILE_CONTACT, page_of
+from tests.browser.look import faults, violations
 from tests.browser.outbox_rows import HOSTILE_EVENT, OUTBOX
 from tests.browser.site import Hand, Site
+from tests.browser.tabbing import forms, names, tab_through
 from tests.browser.test_dashboard_types import HOSTILE, furnish_trouble
 from tests.support.listed_rows import FILL
 
 in_one_loop = pytest.mark.asyncio(loop_scope="session")
 
 VIEWS = [view.path for one in capabilities() for view in one.views]
-SHIFT_MAX = 0.05
-Scheme = Literal["light", "dark"]
 Size = ViewportSize
 WIDE, NARROW = Size(width=1600, height=1000), Size(width=390, height=844)
 # Charts are drawn anew a moment after the window has another width.
@@ -53,6 +52,8 @@ ADDRESSES = [
     "/work/jobs?queue=hostile",
     "/work/jobs?state=failed",
     "/work/batches/77",
+    "/work/pause?act=pause&name=hostile",
+    "/work?name=hostile",
     "/work/workers/1",
     "/dead/9101",
     "/acts/new?action=cancel&queue=a.b",
@@ -73,7 +74,7 @@ ADDRESSES = [
     page_of(5),
     page_of(8),
 ]
-REDIRECTS = {"/work/look", "/outbox/look", "/acts/new"}  # they lead to another address
+REDIRECTS = {"/work/look", "/outbox/look", "/acts/new", "/work/pause"}  # they lead to another address
 MORE = """
 INSERT INTO livewell.batch (id, created_at, sealed_at, remaining) VALUES (77, now(), now(), 3);
 UPDATE livewell.job SET batch_id = 77 WHERE id BETWEEN 9001 AND 9003;
@@ -110,15 +111,10 @@ def everything() -> list[str]:
     return [*plain, *ADDRESSES]
 
 
-async def shift(page: Page) -> float:
-    """How far the page has moved under its reader since it was loaded."""
-    script = """() => new Promise((done) => {
-        let sum = 0;
-        new PerformanceObserver((list) => { for (const one of list.getEntries()) sum += one.value; })
-            .observe({ type: "layout-shift", buffered: true });
-        setTimeout(() => done(sum), 50);
-    })"""
-    return float(await page.evaluate(script))
+def view_at(address: str) -> str:
+    """The view that an address shows."""
+    path = address.partition("?")[0]
+    return next(one for one in VIEWS if compile_path(one)[0].fullmatch(path))
 
 
 def test_every_view_is_opened() -> None:
@@ -134,43 +130,55 @@ def test_every_view_is_opened() -> None:
 
 
 @in_one_loop
-@pytest.mark.parametrize(
-    "look",
-    [
-        pytest.param(("light", WIDE, NARROW), id="wide in the light"),
-        pytest.param(("dark", NARROW, WIDE), id="narrow in the dark"),
-    ],
-)
-async def test_every_page_is_accessible_fits_and_stands_still(
-    site: Site, hand: Hand, log_in: LogIn, complaints: Complaints, look: tuple[Scheme, Size, Size]
+async def test_every_page_is_accessible_fits_stands_still_and_needs_no_mouse(
+    site: Site, hand: Hand, context: BrowserContext, complaints: Complaints
 ) -> None:
-    """Loaded, looked at by axe-core, then made wide or narrow under the reader's eyes."""
-    scheme, size, other = look
+    """At a desk in the light, followed live; then on a telephone in the dark, and by Tab from one end to the other.
+
+    Tab comes to each control in the order of the document, with a focus that can be seen, and out
+    again at the end. Each form on the way goes to an act, which test_dashboard_every_act.py sends.
+    Seen failing with a tabindex of -1 on one link, with `outline: none` for buttons, and with the
+    button "Redrive" of each of many letters.
+    """
     stage(hand)
     site.start()
-    page = await log_in()
-    await page.emulate_media(color_scheme=scheme)
+    desk = await enter(site, context)
+    telephone = await context.new_page()
+    await telephone.add_init_script(UNFOLLOWED)  # what is painted again would change what is counted
+    await telephone.emulate_media(color_scheme="dark")
     wrong: list[str] = []
-    for path in everything():
-        await page.set_viewport_size(size)
-        await page.goto(site.base + path)
-        await expect(page.locator("h1")).to_have_count(1)
-        if await page.locator("#live").count():
-            await expect(page.locator("#live-words")).to_have_text("Live")
-        where = f"{path} at {size['width']}, {scheme}"
-        wrong += [f"{where}: {name} failed" for name in await _failed(page) if path != "/ui"]
-        if (moved := await shift(page)) > SHIFT_MAX:
-            wrong.append(f"{where}: moved by {moved:.2f}")
-        if "\u202e" in await page.inner_text("main"):
-            wrong.append(f"{where}: a bidirectional control is obeyed")
-        found = await Axe().run(page, options={"resultTypes": ["violations"]})
-        if found.violations_count:
-            wrong.append(f"{where}: {found.generate_report()}")
-        for shown in (size, other):
-            await page.set_viewport_size(shown)
-            if not await page.evaluate(FITS):
-                wrong.append(f"{path} is wider than {shown['width']}, {scheme}")
-    assert wrong == []
+    sent: set[str] = set()
+    for place, path in enumerate(everything()):
+        for page, size, other in ((desk, WIDE, NARROW), (telephone, NARROW, WIDE)):
+            await page.set_viewport_size(size)
+            await page.goto(site.base + path)
+            found = await looked_at(page, path, size, other)
+            wrong += [f"{path} at {size['width']}: {one}" for one in found]
+        size = WIDE if place % 2 else NARROW
+        await telephone.set_viewport_size(size)
+        if path != "/ui":
+            sent |= await forms(telephone)
+            wrong += [f"{path}: {one}" for one in await names(telephone)]
+        wrong += [f"{path} at {size['width']}: {one}" for one in await tab_through(telephone)]
+    wrong += [f"a form goes to {to}, which is no act" for to in sent if act_at(to) is None]
+    assert wrong == [], "\n".join(wrong)
+    assert len({act_at(to) for to in sent}) > len(ACTS) / 2, "the pages have their forms"
+
+
+async def looked_at(page: Page, path: str, size: Size, other: Size) -> list[str]:
+    """What is wrong with a page that was just loaded, also when it becomes wide or narrow under its reader."""
+    await expect(page.locator("h1")).to_have_count(1)
+    if size is WIDE and await page.locator("#live").count():
+        await expect(page.locator("#live-words")).to_have_text("Live")
+    wrong = [f"{name} failed" for name in await _failed(page) if path != "/ui"]
+    if "\u202e" in await page.inner_text("main"):
+        wrong.append("a bidirectional control is obeyed")
+    wrong += await faults(page)
+    for shown in (size, other):
+        await page.set_viewport_size(shown)
+        if not await page.evaluate(FITS):
+            wrong.append(f"is wider than {shown['width']}")
+    return wrong
 
 
 async def _failed(page: Page) -> list[str]:
@@ -189,11 +197,11 @@ async def test_pages_that_are_no_views_are_accessible_too(
     for path in ("/dead/123456789", "/nothing/here"):
         await page.goto(site.base + path)
         await expect(page.locator("h1")).to_have_count(1)
-        assert (await Axe().run(page, options={"resultTypes": ["violations"]})).violations_count == 0, path
+        assert await violations(page) == []
     await page.goto(f"{site.base}/access")
     await page.get_by_label("Name, for people").fill("robot")
     await page.get_by_role("button", name="Make the key").click()
     await expect(page.locator("#secret")).to_contain_text(re.compile("^lw_"))
-    assert (await Axe().run(page, options={"resultTypes": ["violations"]})).violations_count == 0
+    assert await violations(page) == []
     await page.goto(f"{site.base}/login")
-    assert (await Axe().run(page, options={"resultTypes": ["violations"]})).violations_count == 0
+    assert await violations(page) == []

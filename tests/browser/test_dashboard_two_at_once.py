@@ -34,6 +34,7 @@ TOLD = {
     "/dead/7102/discard": _GONE,
     "/dead/7104/edit": "somebody else changed",
     "/acts": "is doing the same already, and no other was begun",
+    "/work/pause": "0 queues are paused: what runs may end, nothing more is begun. 2 were so already.",
     "/acts/900/cancel": "had ended already: nothing was done.",
     "/types/quote/pause": "quote was paused already: nothing was changed.",
     "/types/end_of_day/resume": "end_of_day was neither paused nor parked: nothing was changed.",

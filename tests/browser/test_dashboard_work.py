@@ -102,7 +102,7 @@ async def test_a_delayed_job_runs_now_and_a_form_that_came_too_late_says_so(
     """Also while another tab has done it."""
     page = await log_in()
     await page.goto(f"{work.base}/work/jobs/2000")
-    await page.get_by_role("button", name="Pause", exact=True).press("Enter")
+    await page.get_by_role("button", name="Pause this page", exact=True).press("Enter")
     hand.rows("SELECT livewell.hasten_job(2000)")
     await press(page, "Run now")
     await expect(page.locator(".said")).to_contain_text("was delayed and is ready by now: nothing was done.")

@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -152,6 +153,30 @@ async def test_a_page_that_cannot_be_read_says_so_once_and_when_it_can_again(sta
     answer.append(plain)
     await stage.painted()
     assert [name for name, _ in heard(tab)] == ["seen", "seen", "mended"]
+
+
+async def test_a_painting_that_was_told_to_end_and_did_not_hear_it_ends_after_its_turn(stage: Stage) -> None:
+    """A wait for the database can end at that very instant, and lose it.
+
+    Seen failing with a ValueError, which nobody retrieved: it looked for the client among no tabs.
+    """
+    begun = asyncio.Event()
+
+    async def deaf() -> Loaded:
+        begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        return loaded(**WORDS)
+
+    answer.append(lambda: [Panel("one", "One", "ui_words.html", deaf)])
+    tab = stage.follow()
+    async with asyncio.timeout(5):
+        await begun.wait()
+        tab.close()
+        await stage.rests.begun.wait()
+        stage.rests.resting[0].set_result(None)
+        await tab.painting._task
+    assert stage.places.is_idle
 
 
 async def test_a_tab_that_comes_while_the_page_fails_is_told(stage: Stage) -> None:

@@ -34,6 +34,10 @@ _PAUSED = (
     "SELECT jsonb_build_object('paused', q.paused_at IS NOT NULL) FROM livewell.queue q "
     "WHERE q.name = %s FOR NO KEY UPDATE"
 )
+_PAUSE_ALL = (
+    "SELECT b.n, b.changed FROM (SELECT set_config('livewell.origin', %s, true) AS origin) p "
+    "CROSS JOIN LATERAL livewell.pause_queues(%s, %s, %s, coalesce(%s, p.origin)) b"
+)
 _PAUSE = acts.audited("livewell.pause_queue(%s, %s)", before=_PAUSED)
 _LIVE = (
     "SELECT jsonb_build_object('state', j.state, 'queue', j.queue, 'task', j.kind) FROM livewell.job j "
@@ -153,6 +157,22 @@ class QueueAdmin:
         if not paused:
             self._nudger.nudge(queue)
         return bool(was["paused"] != paused)
+
+    async def pause_all(self, prefix: str, *, paused: bool, confirmed: int) -> tuple[int, int | None]:
+        """Pause or resume all queues whose names begin so; answers how many match, and how many were changed.
+
+        None: they are not as many as were confirmed, and nothing was done.
+        """
+        params = (acts.origin(), prefix, paused, confirmed, acts.actor())
+        [(n, changed)] = await self._database.call(_PAUSE_ALL, params)
+        if changed and not paused:
+            self._nudger.nudge(EVERY)
+        return n, changed
+
+    async def count_queues(self, prefix: str) -> tuple[int, int]:
+        """How many queues have names that begin so, and how many of them are paused; counted to 10,001."""
+        [(n, paused)] = await self._database.call("SELECT n, paused FROM livewell.count_queues(%s)", (prefix,))
+        return n, paused
 
     async def jobs(
         self, *, queue: str | None = None, state: str | None = None, after: int = 0, limit: int = 50

@@ -34,6 +34,13 @@ CAPABILITY = Capability(
         View("/work", "What is running, what is stuck?", "livewell.server.dashboard.pages.queues:panels", "Work"),
         View("/work/jobs", "Which jobs are there?", "livewell.server.dashboard.pages.jobs:panels"),
         View("/work/look", "Which job?", "livewell.server.dashboard.pages.jobs:look", live=False),
+        View(
+            "/work/pause",
+            "Are these the queues that you mean?",
+            "livewell.server.dashboard.pages.pause_queues:panels",
+            scope="operate",
+            live=False,
+        ),
         View("/work/jobs/{id}", "What became of this job?", "livewell.server.dashboard.pages.job:panels"),
         View("/work/batches", "Which batches are there?", "livewell.server.dashboard.pages.batches:panels"),
         View("/work/batches/{id}", "How far is this batch?", "livewell.server.dashboard.pages.batch:panels"),
@@ -53,6 +60,7 @@ CAPABILITY = Capability(
     acts=(
         Act("/queues/{name}/pause", "livewell.server.dashboard.pages.queues:pause", page="/work"),
         Act("/queues/{name}/resume", "livewell.server.dashboard.pages.queues:resume", page="/work"),
+        Act("/work/pause", "livewell.server.dashboard.pages.pause_queues:pause"),
         Act("/jobs/{id}/cancel", "livewell.server.dashboard.pages.job:cancel", page="/work/jobs/{id}"),
         Act("/jobs/{id}/retry", "livewell.server.dashboard.pages.job:retry", page="/work/jobs/{id}"),
         Act("/jobs/{id}/reveal", "livewell.server.dashboard.pages.job:reveal", page="/work/jobs/{id}"),

@@ -71,6 +71,7 @@ FIELDS = {
     "/contacts/find": {"type": "email", "value": "ann@example.com"},
     "/types/{name}/{key:path}/ttl": {"ttl": "5m"},
     "/access/keys": {"name": "robot", "scope": "view"},
+    "/work/pause": {"act": "pause", "name": "mail", "count": "1", "typed": "1"},
     "/outbox/dead/redrive": {"sink": "shop", "topic": "orders.created", "reason": "refused"},
     "/outbox/dead/discard": {"sink": "shop", "topic": "orders.created", "reason": "refused"},
 }

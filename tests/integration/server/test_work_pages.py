@@ -117,7 +117,7 @@ async def test_of_very_many_queues_a_page_is_shown_and_any_can_be_found(mail: We
     """The state has 1,000 of them; the page says so, and looks others up by name."""
     mail.rows("INSERT INTO livewell.queue (name, created_at) SELECT 'q' || n, now() FROM generate_series(1, 100000) n")
     page = await _page(mail, "/work")
-    assert page.count("Pause") <= 51
+    assert page.count("Pause") <= 52  # a button for each of 50, one for the page that follows itself, one for all
     assert "The first 1,000 queues by name are listed here" in page
     assert "Next page" in page
     assert "mail" not in await _page(mail, "/work?from=100")
@@ -125,6 +125,42 @@ async def test_of_very_many_queues_a_page_is_shown_and_any_can_be_found(mail: We
     assert "1 queues begin with q2999" in found
     assert "q2999 idle" in found
     assert "No queue's name begins with zzz." in await _page(mail, "/work?name=zzz")
+    assert "More than 10,000 queues match" in await _page(mail, "/work/pause?act=pause")
+    refused = await mail.as_key("operate").post("/work/pause", **_form(act="pause", count="10001", typed="10001"))
+    assert refused.status_code == 400
+    assert "choose a longer beginning" in refused.text
+
+
+async def test_all_queues_whose_names_begin_so_are_paused_once_their_number_is_typed(mail: Web) -> None:
+    """The audit has one line with how many were changed; who comes second changes nothing."""
+    mail.rows(
+        "INSERT INTO livewell.queue (name, created_at, paused_at) VALUES ('m2', now(), NULL), ('m3', now(), now())"
+    )
+    paused = "SELECT array_agg(name ORDER BY name) FROM livewell.queue WHERE paused_at IS NOT NULL"
+    page = await _page(mail, "/work/pause?act=pause&name=m")
+    assert "Pause 3 queues" in page
+    assert "paused now 1" in page
+    asked = {"act": "pause", "name": "m", "count": "3"}
+    wrong = await _acted(mail, "/work/pause", **asked, typed="2")
+    assert wrong == "Nothing was done: you typed 2, and the number is 3."
+    mail.rows("INSERT INTO livewell.queue (name, created_at) VALUES ('m4', now())")
+    wrong = await _acted(mail, "/work/pause", **asked, typed="3")
+    assert wrong == "4 match by now, and you confirmed 3: nothing was done. Count again."
+    assert mail.rows(paused) == [(["m3"],)]
+    for said in (
+        "3 queues are paused: what runs may end, nothing more is begun. 1 were so already.",
+        "0 queues are paused: what runs may end, nothing more is begun. 4 were so already.",
+    ):
+        assert await _acted(mail, "/work/pause", **{**asked, "count": "4"}, typed="4") == said
+    assert mail.rows(paused) == [(["m2", "m3", "m4", "mail"],)]
+    line = "SELECT subject, answer, n, before, after FROM livewell.audit WHERE action = 'queues.pause' ORDER BY id"
+    was, now = (dict.fromkeys(("m2", "m4", "mail"), is_paused) for is_paused in (False, True))
+    assert mail.rows(line)[0] == ("queues that begin with m", "3 changed", 3, was, now)
+    said = await _acted(mail, "/work/pause", act="resume", name="", count="5", typed="5")
+    assert said == "4 queues are resumed. 1 were so already."
+    assert "There is nothing to do" in await _page(mail, "/work/pause?act=resume&name=zzz")
+    refused = await mail.as_key("operate", "view").post("/work/pause", **_form(act="stop", name="m", count="5"))
+    assert refused.status_code == 400
 
 
 async def test_the_address_holds_every_filter(mail: Web) -> None:

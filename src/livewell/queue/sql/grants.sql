@@ -99,6 +99,7 @@ function works_queue                -        -        X        X        X
 function cancel_job                 -        -        X        X        -
 function cancel_seen_job            -        -        X        -        -
 function count_jobs                 -        -        X        -        X
+function count_queues               -        -        X        -        X
 function count_running              -        -        X        X        X
 function describe_queues            -        -        X        X        X
 function discard_dead               -        -        X        X        -
@@ -120,6 +121,7 @@ function look_dead                  -        -        X        -        X
 function mend_dead                  -        -        X        -        -
 function narrow_jobs                -        -        X        -        X
 function pause_queue                -        -        X        -        -
+function pause_queues               -        -        X        -        -
 function read_jobs                  -        -        X        -        X
 function read_queue_sample          -        -        X        X        X
 function redrive_dead               -        -        X        X        -

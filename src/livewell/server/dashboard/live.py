@@ -89,7 +89,7 @@ class Painting:
 
     async def _paint(self) -> None:
         places = self._visit.state.looks.paintings
-        while True:
+        while self.tabs:  # also if stop() came just as a wait ended, which can lose it
             client = min({tab.client for tab in self.tabs}, key=places.asking)
             async with places.take(client):
                 began = time.monotonic()

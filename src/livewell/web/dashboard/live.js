@@ -47,6 +47,7 @@ export class Live {
   #pause(paused) {
     this.#paused = paused;
     this.#button.textContent = paused ? "Go on" : "Pause";
+    this.#button.ariaLabel = `${this.#button.textContent}${paused ? " with" : ""} this page`;
     this.#button.setAttribute("aria-pressed", String(paused));
     this.#follow();
   }

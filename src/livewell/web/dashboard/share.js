@@ -12,6 +12,7 @@
 
 const NAME = `livewell pages ${new URL(import.meta.url).pathname}`; // with the fingerprint: two versions do not mix
 const PAGES_MAX = 16; // as the server takes
+const FULL = `This browser follows ${PAGES_MAX} pages of the dashboard; close or pause one of them.`;
 const GATHER_MS = [50, 3200]; // for answers; the longer the more tabs were late
 const ADDRESS_CHARS_MAX = 12_000; // of a head that may have 16,384
 
@@ -37,6 +38,7 @@ class Part {
   #leads = false;
   #wants = new Map(); // of the tabs, while we lead: id → { page, has }
   #known = new Set(); // tabs whose end we wait for
+  #streamed = []; // the pages of our stream
   #gathering = 0;
   #gatherMs = GATHER_MS[0];
   #stream = null;
@@ -67,6 +69,7 @@ class Part {
       hold(`${NAME} ${from}`, this.#over.signal, () => this.#left(from), false);
     }
     if (this.#gathering) return void this.#wants.set(from, { page, has });
+    if (!this.#streamed.includes(page) && this.#streamed.length === PAGES_MAX) return this.#refuse(page);
     if (message.asked) this.#gatherMs = Math.min(2 * this.#gatherMs, GATHER_MS[1]); // it was late: wait longer next time
     this.#gather();
   }
@@ -98,11 +101,11 @@ class Part {
     const page = this.#wants.get(from)?.page;
     this.#wants.delete(from);
     this.#known.delete(from);
-    if (!this.#gathering && page && !this.#pages().includes(page)) this.#gather();
+    if (!this.#gathering && this.#streamed.includes(page) && !this.#pages().includes(page)) this.#gather();
   }
 
   #pages() {
-    return [...new Set([...this.#wants.values()].map(({ page }) => page))].slice(0, PAGES_MAX);
+    return [...new Set([...this.#wants.values()].map(({ page }) => page))];
   }
 
   /** The stream that was ends first, so that nothing of it comes after what a tab says that it shows. */
@@ -117,7 +120,10 @@ class Part {
   async #open() {
     this.#gathering = 0;
     const stream = (this.#stream = new AbortController());
-    const refusal = await this.#read(this.#pages(), stream.signal).catch(() => null); // the network, or the server has gone
+    const pages = this.#pages();
+    this.#streamed = pages.splice(0, PAGES_MAX);
+    pages.forEach((page) => this.#refuse(page));
+    const refusal = await this.#read(this.#streamed, stream.signal).catch(() => null); // the network, or the server has gone
     if (this.#stream === stream && !stream.signal.aborted) this.#tell({ kind: "over", refusal });
   }
 
@@ -136,6 +142,11 @@ class Part {
         if (name && !signal.aborted) this.#event(pages, name, JSON.parse(data));
       }
     }
+  }
+
+  /** A page that is one too many, as the server refuses one. */
+  #refuse(page) {
+    this.#tell({ kind: "event", page, name: "refused", data: { status: 429, detail: FULL, seconds: 10 } });
   }
 
   #event(pages, name, { page, ...data }) {

@@ -16,11 +16,18 @@ export function offerCopies() {
 }
 
 async function copy(button) {
+  const command = button.previousElementSibling.textContent;
   try {
-    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
-    button.textContent = "Copied";
+    await navigator.clipboard.writeText(command);
+    say(button, "Copied");
   } catch {
-    button.textContent = "Not allowed";
+    say(button, "Not allowed");
   }
-  setTimeout(() => (button.textContent = "Copy"), COPIED_MS);
+  setTimeout(() => say(button, "Copy", ` ${command}`), COPIED_MS);
+}
+
+/** What the button says; for those who hear it, also of which command. */
+function say(button, words, of = "") {
+  button.textContent = words;
+  button.ariaLabel = words + of;
 }

@@ -2,7 +2,7 @@
 -- with which arguments, what became of it, what was there before and after, and how many.
 --
 -- Called by: begin_bulk_act, close_breaker, end_bulk_act, end_login, mend_dead, mint_key,
---            probe_breaker, record_act, redeem_link, refresh_key, resume_upstream, step_bulk_act,
+--            pause_queues, probe_breaker, record_act, redeem_link, refresh_key, resume_upstream, step_bulk_act,
 --            take_singleton, withdraw_keys; statements of db/acts.py.
 -- p_origin:  NULL: the setting livewell.origin of this transaction says it (db/acts.py). An origin
 --            without an address gets that of the connection.

@@ -112,7 +112,7 @@ async def begin(visit: Visit) -> Done:
     is_number = shown.isascii() and shown.isdigit() and len(shown) < 10
     if not (is_number or shown == ALL) or at is None or not key:
         raise InvalidOption("the form is not complete; begin again from the list")
-    if _bare(typed) != _bare(shown):
+    if bare(typed) != bare(shown):
         fields = {name: value for name, value in visit.form.items() if name in (*NAMES, "action", "at", "request")}
         wanted = f"the number is {number(int(shown))}" if is_number else f'the words are "{ALL}"'
         wrong = f"Nothing was done: you typed {typed.strip()[:20] or 'nothing'}, and {wanted}."
@@ -135,7 +135,7 @@ def _confirmed(found: Matching) -> str:
     return str(found.n) if found.is_exact else ALL
 
 
-def _bare(typed: str) -> str:
+def bare(typed: str) -> str:
     """Without what people put between digits, and without care for capitals."""
     return typed.translate(_SEPARATORS).lower()
 

@@ -33,7 +33,7 @@ async def panels(visit: Visit) -> list[Panel]:
         return loaded(lost=lost, is_part=len(lost) == PAGE_ROWS, is_empty=not lost)
 
     title = f"Worker {worker['name']}" if worker else f"Worker {number}"
-    free = "Nothing: every slot is free." if worker else "Nothing."
+    free = "Nothing: every slot is free." if worker else "Nothing: it is not there any more."
     lives = "None: it lives. Jobs are taken back only from a worker whose lease has run out."
     return [
         Panel("worker", title, "worker.html", itself, _GONE),

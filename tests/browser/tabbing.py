@@ -1,16 +1,10 @@
-"""The keyboard alone reaches everything: Tab visits each control of each page, in order, and can be seen."""
+"""The way of the focus through a page: Tab visits each control, in order, and can be seen; each has a name of its own."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from playwright.async_api import BrowserContext, Page
-
-from tests.browser.act_case import ACTS, UNFOLLOWED, act_at
-from tests.browser.conftest import Complaints, enter
-from tests.browser.site import Hand, Site
-from tests.browser.test_dashboard_every_page import NARROW, WIDE, everything, stage
+from playwright.async_api import Page
 
 # Opens every question and every row, names each control, and notes where the focus goes and how it looks there.
 WATCH = """() => {
@@ -36,12 +30,31 @@ WATCH = """() => {
     return controls.map(name);
 }"""
 ALSO_MAX = 20  # boxes that scroll
+# What each control that acts is called, and what it does: two of one name that do different things cannot be told
+# apart by a person who does not see in which row they are.
+NAMED = """() => {
+    const sent = (form) => [...new FormData(form)].filter(([name]) => name !== "token").map(String).sort().join("&");
+    const does = (one) => {
+        const form = one.form ?? one.parentElement.querySelector("form");
+        if (one.href) return one.href;
+        if (one.matches("[data-copy]")) return one.previousElementSibling.textContent;
+        return form ? `${form.getAttribute("action")} ${sent(form)}` : one.id;
+    };
+    const named = {};
+    for (const one of document.querySelectorAll("button, .confirm > summary, .acts a, a.button")) {
+        const name = (one.ariaLabel || one.textContent).trim().replace(/\\s+/g, " ");
+        (named[name] ??= new Set()).add(does(one));
+    }
+    return Object.entries(named).filter(([, several]) => several.size > 1).map(([name]) => name);
+}"""
 
 
 async def tab_through(page: Page) -> list[str]:
     """What is wrong with the way of the focus through this page, from its begin to its end and round again."""
     expected: list[str] = await page.evaluate(WATCH)
-    for _ in range(len(expected) + ALSO_MAX):
+    for _ in expected:
+        await page.keyboard.press("Tab")
+    for _ in range(ALSO_MAX + 1):
         await page.keyboard.press("Tab")
         if await page.evaluate("document.activeElement === document.body"):
             break
@@ -54,30 +67,12 @@ async def tab_through(page: Page) -> list[str]:
     return wrong
 
 
-@pytest.mark.asyncio(loop_scope="session")
-async def test_tab_reaches_every_control_of_every_page(
-    site: Site, hand: Hand, context: BrowserContext, complaints: Complaints
-) -> None:
-    """In the order of the document, with a focus that can be seen, and out again at the end.
+async def names(page: Page) -> list[str]:
+    """What is wrong with the names of controls that act."""
+    return [f"several are called {one!r}" for one in await page.evaluate(NAMED)]
 
-    Each form on the way goes to an act, which test_dashboard_every_act.py sends. Seen failing with a
-    tabindex of -1 on one link, and with `outline: none` for buttons.
-    """
-    stage(hand)
-    site.start()
-    page = await enter(site, context)
-    await page.add_init_script(UNFOLLOWED)  # what is painted again would change what is counted
-    wrong: list[str] = []
-    sent: set[str] = set()
-    for place, path in enumerate(everything()):
-        size = WIDE if place % 2 else NARROW
-        await page.set_viewport_size(size)
-        await page.goto(site.base + path)
-        forms = await page.locator('form[method="post"]').evaluate_all(
-            "(all) => all.map((one) => one.getAttribute('action'))"
-        )
-        sent |= set(forms) if path != "/ui" else set()
-        wrong += [f"{path} at {size['width']}: {one}" for one in await tab_through(page)]
-    wrong += [f"a form goes to {to}, which is no act" for to in sent if act_at(to) is None]
-    assert wrong == []
-    assert len({act_at(to) for to in sent}) > len(ACTS) / 2, "the pages have their forms"
+
+async def forms(page: Page) -> set[str]:
+    """Where the forms of a page go that change something."""
+    found = page.locator('form[method="post"]')
+    return set(await found.evaluate_all("(all) => all.map((one) => one.getAttribute('action'))"))
