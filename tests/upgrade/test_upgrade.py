@@ -267,3 +267,24 @@ def test_jobs_that_the_table_refuses_now_stop_nobody(livewell_server: str) -> No
         queue.declare("mixed")
         claimed = queue.claim(queue.register(queues=["mixed"]), queues=["mixed"])
         assert {claim.id for claim in claimed} == {9000, 9001, 9002}
+
+
+def test_events_go_on_where_they_were(old: str) -> None:
+    """From the version on that has them: in flight, parked behind a dead letter, or waiting.
+
+    What was delivered does not come back, an effect that was seen is not seen again, and the ids of
+    a merged contact still answer.
+    """
+    with QueueSession(old) as queue:
+        if not queue.value("SELECT to_regclass('livewell.event_delivery') IS NOT NULL"):
+            pytest.skip("a version before events")
+        migrate(old)
+        queue.rows("SELECT livewell.release_relay(1)")
+        relay = queue.value("SELECT livewell.register_relay('old', 'new', 'now', 45)")
+        claim = "SELECT number FROM livewell.exchange_events(%s, %s, %s, '{}', '{}', '{}', 10) WHERE answer = 'event' ORDER BY 1"
+        assert queue.rows(claim, relay, [], []) == [(3,), (5,)]
+        assert queue.value("SELECT livewell.redrive_dead_events('old', ARRAY[2])") == 1
+        assert queue.rows(claim, relay, [3, 5], ["delivered"] * 2) == [(2,), (4,)]
+        assert not queue.value("SELECT livewell.see_event('billing', 'an event that was seen')")
+        alias, contact = queue.rows("SELECT id, merged_into FROM livewell.contact_alias")[0]
+        assert queue.value("SELECT livewell.show_contact('acme', %s) ->> 'merged_into'", alias) == str(contact)
