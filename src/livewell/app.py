@@ -30,6 +30,7 @@ from livewell.limits.limiter import Limiter, LimitOptions
 from livewell.limits.limiter import read as read_limits
 from livewell.limits.walls import Walls
 from livewell.model import Backoff, Enqueued, Lane, QueuePolicy, TaskPolicy
+from livewell.offers import Offers
 from livewell.queue.batch import Batch, create_batch
 from livewell.queue.declarations import Declarations
 from livewell.queue.enqueue import Alike, Request
@@ -46,36 +47,12 @@ from livewell.schedule.work import WorkerContext, default_queues, make_worker
 from livewell.settings import Settings
 from livewell.sync import Sync
 
-if TYPE_CHECKING:
-    from livewell.alerts.admin import AlertAdmin
-    from livewell.exports.exporters import Exporters
-    from livewell.exports.exports import Exports
-    from livewell.operations.warnings import Warnings
-    from livewell.outbox.emit import Emit
-    from livewell.outbox.inbox import Inbox
-    from livewell.outbox.outbox import Outbox
-    from livewell.queue.admin import QueueAdmin
-    from livewell.refresh.read.reads import Reads
-    from livewell.schedule.admin import ScheduleAdmin
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Livewell:
+class Livewell(Offers):
     """Tasks are declared on it; opening it connects; everything else goes through it."""
-
-    # Attributes that capabilities offer, see __getattr__; here is what type checkers know of ours.
-    admin: QueueAdmin
-    alerts: AlertAdmin
-    emit: Emit
-    exporter: Exporters
-    exports: Exports
-    inbox: Inbox
-    outbox: Outbox
-    reads: Reads
-    schedule_admin: ScheduleAdmin
-    warnings: Warnings
 
     def __init__(self, settings: Settings | None = None, **flags: Any) -> None:
         self._given = settings
