@@ -5,6 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from tests.support.exports_sql import ExportSession
 from tests.support.resumes_sql import VERSIONS_MAX, ResumeSession, text
 
 
@@ -112,3 +113,20 @@ def test_documents_are_listed_with_the_latest_change_first(resumes: ResumeSessio
     ids = [resumes.create()["id"] for _ in range(3)]
     resumes.change(ids[0])
     assert resumes.listed() == [ids[0], ids[2], ids[1]]
+
+
+def test_a_version_that_is_to_be_exported_stays_until_that_has_ended(resumes: ResumeSession, queue_dsn: str) -> None:
+    """E16: an export waits for hours, and its document is edited meanwhile."""
+    made = resumes.create()
+    with ExportSession(queue_dsn) as exports:
+        exports.reset()
+        export = exports.one("ann", made["id"])
+        for n in range(1, 8):
+            resumes.change(made["id"], text(f"Ben {n}"), expected=n)
+        assert resumes.versions(made["id"])[-1] == 1
+
+        exports.cancel_export(export)
+        resumes.change(made["id"], text("Cid"), expected=8)
+        assert resumes.versions(made["id"])[-1] == 9 - VERSIONS_MAX + 1
+        exports.reset()
+    assert resumes.counted() == resumes.true_counts()

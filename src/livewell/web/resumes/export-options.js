@@ -9,7 +9,7 @@ const STORED = "livewell.export-options";
 const CHOICES = [
   ["template", "Template", [["minimal", "Minimal"], ["modern", "Modern"], ["compact", "Compact"]]],
   ["page", "Page", [["Letter", "Letter"], ["A4", "A4"], ["Legal", "Legal"]]],
-  ["quality", "Pictures", [["normal", "Normal, 150 dpi"], ["draft", "Draft, 96 dpi"], ["high", "High, 300 dpi"]]],
+  ["quality", "Pictures", [["normal", "150 dpi"], ["draft", "96 dpi"], ["high", "300 dpi"]]],
   ["colour", "Colour", [["colour", "Colour"], ["grey", "Grey"]]],
   ["standard", "Standard", [["accessible", "Accessible (PDF/A, PDF/UA)"], ["plain", "Plain PDF"]]],
 ];
