@@ -32,8 +32,8 @@ _CLONE_NEWNET = 0x40000000
 _CAPABILITY_VERSION = 0x20080522
 
 NEEDED = ("descriptors", "memory")
-# A document can wait for a moment; a heartbeat and a request cannot. With 50 requests a second on two
-# cores that render all the time, their p99 was 90 ms without it and is 58 ms with it.
+# A document can wait for a moment; a heartbeat and a request cannot. With 50 requests a second on
+# two cores that render all the time, their p99 was 90 ms without it and is 58 ms with it.
 _NICE = 10
 
 
