@@ -25,7 +25,7 @@ from livewell.exports.artifacts.threads import Threads
 _THREADS_MAX = 8
 _LIST_PAGE = 1_000
 # Every thread keeps what it once allocated: pieces of 1 MiB added 17 MB to a server that sent a
-# large ZIP.
+# large ZIP, these add 3 MB.
 _READ_BYTES = 262_144
 _UNDO_SECONDS_MAX = 5.0  # an aborted write waits so long for the disk to forget it
 
