@@ -20,7 +20,7 @@ from tests.support.http import Web, in_process
 from tests.support.queue_sql import QueueSession
 
 DASHBOARD = Path(__file__).parents[3] / "docs/operations/grafana.json"
-NAME = re.compile(r"\blivewell_[a-z_]+")
+NAME = re.compile(r"\blivewell_[a-z0-9_]+")
 # R23, word for word, and the gauges or counters that show it.
 R23 = {
     "viewers": "livewell_viewers",
