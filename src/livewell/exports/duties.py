@@ -16,6 +16,7 @@ import structlog
 from livewell.db import Database
 from livewell.db.nudge import Nudger
 from livewell.exports.artifacts.paths import is_path
+from livewell.exports.artifacts.probe import PROBE_USER
 from livewell.exports.artifacts.store import ArtifactError, ArtifactStore
 from livewell.exports.nudges import CHANGED
 from livewell.schedule.definition import OURS, Duty
@@ -88,7 +89,10 @@ async def clean(database: Database, store: ArtifactStore, *, grace_seconds: floa
 
 
 async def sweep(database: Database, store: ArtifactStore) -> Cleaned:
-    """Remove files that no row knows. A row is committed before its file, so such a file has lost its row."""
+    """Remove files of our exports that no row knows, and probes that were left.
+
+    A row is committed before its file, so a file without one has lost it.
+    """
     removed = 0
     listed: list[str] = []
     try:
@@ -105,7 +109,10 @@ async def sweep(database: Database, store: ArtifactStore) -> Cleaned:
 
 
 async def _remove_unknown(database: Database, store: ArtifactStore, listed: Sequence[str]) -> int:
-    unknown = [row[0] for row in await database.call(_UNKNOWN, (list(listed),))] if listed else []
+    if not listed:
+        return 0
+    probes = [path for path in listed if path.startswith(f"{PROBE_USER}/")]  # of a doctor that was killed
+    unknown = [*probes, *(row[0] for row in await database.call(_UNKNOWN, (list(listed),)))]
     for path in unknown:
         await store.delete(path)
     return len(unknown)

@@ -92,7 +92,8 @@ async def _full(fleet: ExportFleet, findings: Findings, disk: Path, n: int) -> N
         findings.fired += seen == "store_full"
         found = [path for path in fleet.files.rglob("*") if path.is_file() and path.stat().st_size]
         kept = sum(one.state == "finished" for one in fleet.promises) + (n > 0)  # and the key of the links
-        findings.check(len(found) <= kept, f"{len(found) - kept} files of failed attempts are on the full disk")
+        extra = [f"{path.parts[-3]}/{path.name}" for path in found] if len(found) > kept else []
+        findings.check(not extra, f"files of failed attempts are on the full disk: {extra}")
     finally:
         (disk / "ballast").unlink()
     async with hurried(fleet):

@@ -12,6 +12,7 @@ import pytest
 
 from livewell.exports.artifacts.folder import FolderStore
 from livewell.exports.artifacts.store import ArtifactError
+from livewell.exports.artifacts.probe import PROBE_USER
 from livewell.exports.duties import sweep
 from livewell.settings import Settings
 from livewell.testing.processes import eventually_async
@@ -208,11 +209,14 @@ async def test_files_without_a_row_are_swept_and_others_are_not(desk: Desk) -> N
     [known] = desk.files()
     late = known.with_name("77.txt")
     late.write_bytes(b"late")
+    probe = known.parents[2] / PROBE_USER / "c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd12" / "0.probe"
+    probe.parent.mkdir(parents=True)
+    probe.write_bytes(b"of a doctor that was killed")
     foreign = known.parents[1] / "c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11" / "1.txt"
     foreign.parent.mkdir()
     foreign.write_bytes(b"of another installation")
 
-    assert (await sweep(desk.app.database, desk.app.exports.store)).removed == 1
+    assert (await sweep(desk.app.database, desk.app.exports.store)).removed == 2
     assert sorted(desk.files()) == sorted([known, foreign])
 
 

@@ -2,8 +2,7 @@
 
 Only all four together say that exports can be kept. A store that overwrites in spite of being asked
 not to (some S3-compatible ones do not know If-None-Match) is found here, and not when a file is
-lost. A probe that died in between leaves a file under no user's prefix; it is listed like any other
-file without a row, and removed as such.
+lost. A probe that died in between leaves a file under no user's prefix; the sweep removes it.
 """
 
 from __future__ import annotations
