@@ -105,7 +105,8 @@ class ExportProgress:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._soon.wait(), _EVERY_SECONDS)
             self._soon.clear()
-            waiting = [one for one in self._followers if not one.ended]
+            # By user: to show an export may lock its user's row, and other readers do it in that order.
+            waiting = sorted((one for one in self._followers if not one.ended), key=lambda one: one.user)
             for start in range(0, len(waiting), _PAGE):
                 try:
                     await self._read(waiting[start : start + _PAGE])

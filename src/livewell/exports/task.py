@@ -28,7 +28,7 @@ import structlog
 
 from livewell.db import Database
 from livewell.db.nudge import Nudger
-from livewell.errors import DatabaseError, OwnershipLost
+from livewell.errors import DatabaseConflict, DatabaseUnavailable, OwnershipLost
 from livewell.exports.artifacts.paths import artifact_path
 from livewell.exports.artifacts.store import ArtifactError, ArtifactStore
 from livewell.exports.exporters import DocumentGone, Exporter, Exporters, ExportSource, Source
@@ -162,7 +162,7 @@ class ExportTask:
             found = await exporter.read(source)
         except DocumentGone:
             return Failure("document_gone")
-        except DatabaseError:
+        except (DatabaseUnavailable, DatabaseConflict):
             raise  # nobody's fault: the worker hands the job back
         except Exception as error:  # noqa: BLE001 - its text may be the document's
             return _unexpected("read", error)

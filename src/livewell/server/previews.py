@@ -2,7 +2,7 @@
 
     asked ──share free──▶ checked ──▶ rendered in a child ──▶ PNG
       ├──the user has two under way──▶ 429      ├──cannot be rendered──▶ 400 with the reason
-      └──the server has enough───────▶ 503      └──over its time, or the child died──▶ 400 with that reason
+      └──the server has enough───────▶ 503      └──no fault of the document──▶ 503
 
 A picture is for a person who waits, so it gets less time than an export. Nothing is kept of it.
 Children start with the first picture and go with the server.
@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
+
 from livewell.apps.resumes.content import read_content
+from livewell.exports.model import DOCUMENT_REASONS, TWICE_REASONS
 from livewell.exports.options import read_options
 from livewell.exports.render.rendered import RenderBusy, Rendered, RenderKilled, RenderRefused
 from livewell.exports.render.renderer import Renderer
@@ -21,9 +24,11 @@ from livewell.server.answers.problems import Problem, busy
 from livewell.server.bounds.request_slots import RequestSlots
 from livewell.settings import Settings
 
+log = structlog.get_logger("livewell.previews")
+
 FUNCTION = "livewell.apps.resumes.render:preview"
-_SECONDS = 8.0  # a page takes some 10 ms
-_AT_ONCE = 1  # exports have their own children; whoever types can wait 50 ms for another one
+_SECONDS = 3.0  # a page takes some 10 ms
+_AT_ONCE = 3  # one more than a user may have under way: whoever renders slowly leaves one to others
 _USER_MAX = 2  # one is rendered, the next is asked for
 _WAITING_MAX = 40
 
@@ -46,9 +51,9 @@ class Previews:
             except RenderBusy:
                 raise busy() from None
             except RenderRefused as refused:
-                raise not_rendered(refused.reason, refused.detail) from None
+                raise _problem(refused.reason, refused.detail) from None
             except RenderKilled as killed:
-                raise not_rendered(killed.reason) from None
+                raise _problem(killed.reason) from None
 
     def _children(self) -> Renderer:
         if self._renderer is None:
@@ -68,6 +73,14 @@ class Previews:
         """End the children."""
         if self._renderer is not None:
             await self._renderer.close()
+
+
+def _problem(reason: str, detail: str = "") -> Problem:
+    """Of the document, or of this server: that is no business of whoever writes."""
+    if reason in DOCUMENT_REASONS | TWICE_REASONS:
+        return not_rendered(reason, detail)
+    log.warning("a picture of page one could not be made", reason=reason, detail=detail)
+    return busy()
 
 
 def not_rendered(reason: str, detail: str = "") -> Problem:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from livewell.exports.artifacts.folder import FolderStore
-from livewell.exports.artifacts.store import ArtifactError
 from livewell.exports.artifacts.probe import PROBE_USER
+from livewell.exports.artifacts.store import ArtifactError
 from livewell.exports.duties import sweep
 from livewell.settings import Settings
 from livewell.testing.processes import eventually_async

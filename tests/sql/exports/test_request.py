@@ -146,6 +146,15 @@ def test_an_unfinished_export_belongs_to_both_batches(exports: ExportSession) ->
     assert [[e["document"] for e in batch["exports"]] for batch in seen if batch] == [["a", "b"], ["b", "c"]]
 
 
+def test_batches_of_what_is_unfinished_are_counted_too(exports: ExportSession) -> None:
+    """E10: they make no export, and each of them is a row."""
+    for _ in range(3):
+        assert exports.ask("ann", item("a"), batch=str(uuid.uuid4()), day_max=3)["answer"] == "made"
+
+    assert exports.ask("ann", item("a"), batch=str(uuid.uuid4()), day_max=3)["answer"] == "daily"
+    assert exports.value("SELECT count(*) FROM livewell.export_batch") == 3
+
+
 def test_a_batch_that_is_over_enqueues_its_follow_up_once(exports: ExportSession) -> None:
     """E3: whatever became of its exports; the same request again is the same batch."""
     exports.declare("mail")

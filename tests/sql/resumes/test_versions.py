@@ -97,6 +97,18 @@ def test_old_versions_go_but_for_the_latest_ones(resumes: ResumeSession) -> None
     assert resumes.counted() == resumes.true_counts()
 
 
+def test_a_change_that_has_no_room_drops_nothing(resumes: ResumeSession) -> None:
+    """Seen failing: the oldest version went although no new one came."""
+    made = resumes.create()
+    for n in range(1, VERSIONS_MAX):
+        resumes.change(made["id"], text(f"Ben {n}"), expected=n)
+    kept = resumes.versions(made["id"])
+
+    assert resumes.change(made["id"], text(size=2000), expected=VERSIONS_MAX)["answer"] == "bytes"
+    assert resumes.versions(made["id"]) == kept
+    assert resumes.counted() == resumes.true_counts()
+
+
 def test_a_deleted_document_is_gone_with_its_versions(resumes: ResumeSession) -> None:
     """And its counters; a second time there is nothing."""
     made = resumes.create()

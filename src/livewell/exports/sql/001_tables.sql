@@ -85,9 +85,11 @@ COMMENT ON TABLE livewell.export IS 'Exports of users: what was asked for, how f
 -- E1: the same document, version and options once at a time. It serves the look for unfinished exports of one user, too.
 CREATE UNIQUE INDEX export_same_idx ON livewell.export (user_id, kind, document_id, document_version, options_hash) WHERE state IN ('waiting', 'running');
 CREATE INDEX export_user_idx ON livewell.export (user_id, created_at, id);
+CREATE INDEX export_newest_idx ON livewell.export (created_at, id);
 CREATE INDEX export_open_idx ON livewell.export (created_at) WHERE state IN ('waiting', 'running');
 CREATE INDEX export_expiry_idx ON livewell.export (expires_at) WHERE stored_bytes > 0;
 CREATE INDEX export_ended_idx ON livewell.export (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX export_cancelled_idx ON livewell.export (finished_at) WHERE state = 'cancelled';
 CREATE INDEX export_over_idx ON livewell.export (over_at) WHERE over_at IS NOT NULL;
 
 CREATE TABLE livewell.export_file (

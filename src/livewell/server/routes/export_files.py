@@ -10,7 +10,7 @@ because the row is asked at each download. A download counts once, when its firs
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -96,14 +96,16 @@ async def batch_zip(
         file_name=f"exports-{str(id)[:8]}.zip",
         method=request.method,
     )
-    pieces = None
-    if told.has_body and request.method == "GET":
-        await archive.check(state.exports.store)
-        pieces = archive.stream(state.exports.store, told.start, told.end)
-        if told.is_from_the_start:
-            await state.exports.count_downloads(files.exports, user=user)
     complete_header = {"X-Batch-Complete": "true" if files.complete else "false"}
-    return _file(state, user, told, pieces, complete_header)
+    with ExitStack() as held:
+        pieces = None
+        if told.has_body and request.method == "GET":
+            held.enter_context(state.downloads.take(user))  # before the store is asked for anything
+            await archive.check(state.exports.store)
+            pieces = archive.stream(state.exports.store, told.start, told.end)
+            if told.is_from_the_start:
+                await state.exports.count_downloads(files.exports, user=user)
+        return _file(state, told, pieces, held.pop_all(), complete_header)
 
 
 @router.get("/download/{signed}", response_class=Response, responses=_FILE)
@@ -126,22 +128,23 @@ async def download(
         file_name=found["file_name"],
         method=request.method,
     )
-    pieces = None
-    if told.has_body and request.method == "GET":
-        pieces = await state.exports.store.read(found["path"], told.start, told.end)
-        if told.is_from_the_start:
-            await state.exports.count_downloads([found["id"]], user=found["user"])
-    return _file(state, found["user"], told, pieces)
+    with ExitStack() as held:
+        pieces = None
+        if told.has_body and request.method == "GET":
+            held.enter_context(state.downloads.take(found["user"]))
+            pieces = await state.exports.store.read(found["path"], told.start, told.end)
+            if told.is_from_the_start:
+                await state.exports.count_downloads([found["id"]], user=found["user"])
+        return _file(state, told, pieces, held.pop_all())
 
 
 def _file(
     state: ServerProcess,
-    user: str,
     told: Answer,
     pieces: AsyncIterator[bytes] | None,
+    held: ExitStack,
     more: Mapping[str, str] | None = None,
 ) -> FileAnswer:
-    held = nullcontext() if pieces is None else state.downloads.take(user)
     return FileAnswer(
         told.status, {**told.headers, **(more or {})}, pieces, held=held, send_seconds=state.settings.push_send_seconds
     )

@@ -46,7 +46,9 @@ BEGIN
         UPDATE livewell.resume_document d SET name = p_name, changed_at = v_now WHERE d.id = p_id;
         RETURN jsonb_build_object('answer', 'changed', 'version', v_was.version);
     END IF;
-    v_used := livewell.drop_resume_versions(p_user, p_id, v_was.version - p_versions_max + 1);
+    v_used := livewell.drop_resume_versions(
+        p_user, p_id, v_was.version - p_versions_max + 1, p_bytes_max - octet_length(p_content)
+    );
     IF v_used + octet_length(p_content) > p_bytes_max THEN
         RETURN jsonb_build_object('answer', 'bytes', 'used', v_used, 'allowed', p_bytes_max);
     END IF;

@@ -2,7 +2,7 @@
 -- options (E15).
 --
 -- Called by: CLI `exports list` and `show`, the dashboard.
--- Index:     export_pkey; export_ended_idx or export_open_idx by state.
+-- Index:     export_newest_idx; export_pkey for one id, so plans are made for the values given.
 CREATE OR REPLACE FUNCTION livewell.find_exports(
     p_state text DEFAULT NULL, p_user text DEFAULT NULL, p_before timestamptz DEFAULT NULL,
     p_limit integer DEFAULT 50, p_id uuid DEFAULT NULL
@@ -15,6 +15,7 @@ RETURNS TABLE (
 )
 LANGUAGE plpgsql
 SET search_path = ''
+SET plan_cache_mode = force_custom_plan
 AS $$
 DECLARE
     v_now   timestamptz := livewell.now();

@@ -59,6 +59,15 @@ BEGIN
             'answer', 'daily', 'used', v_asked, 'asked', v_new, 'allowed', p_limits -> 'day_max',
             'resets_at', (v_day + 1)::pg_catalog.timestamp AT TIME ZONE 'UTC');
     END IF;
+    -- Batches of what is unfinished already make no export, and still are rows.
+    IF p_batch IS NOT NULL AND (p_limits ->> 'day_max')::integer <= (
+        SELECT count(*) FROM livewell.export_batch b
+        WHERE b.user_id = p_user AND b.created_at > v_now - interval '1 day' AND b.id <> p_batch)
+    THEN
+        RETURN jsonb_build_object(
+            'answer', 'daily', 'used', p_limits -> 'day_max', 'asked', 1,
+            'allowed', p_limits -> 'day_max', 'resets_at', v_now + interval '1 day');
+    END IF;
     IF v_new > 0 AND v_usage.stored_bytes + v_usage.reserved_bytes + v_needs
         > (p_limits ->> 'bytes_max')::bigint THEN
         RETURN jsonb_build_object(
