@@ -77,6 +77,7 @@ class Exports:
         self._store = store
         self._keys = keys
         self._exporters = exporters
+        self._suffixes: dict[str, str] = {}  # of kinds that programs elsewhere declare
         self._nudger = nudger
         self._progress = ExportProgress(database)
         if nudger is not None:
@@ -129,7 +130,7 @@ class Exports:
         Raises InvalidOption, ExportQuotaFull, ExportDailyLimit. With an id of yours the call can be
         repeated safely after an unknown outcome.
         """
-        items = self._items(kind, [(document, version, file_name)], options, [id or uuid4()])
+        items = await self._items(kind, [(document, version, file_name)], options, [id or uuid4()])
         answer = await self._request(user, items, None, None, tx)
         return requested(answer["items"][0])
 
@@ -154,17 +155,17 @@ class Exports:
         batch = id or uuid4()
         # Ids that follow from the batch's: the same call again names the same exports.
         ids = [UUID(bytes=hashlib.sha256(batch.bytes + bytes((n,))).digest()[:16], version=4) for n in range(BATCH_MAX)]
-        items = self._items(kind, documents, options, ids)
+        items = await self._items(kind, documents, options, ids)
         answer = await self._request(user, items, batch, follow_up, tx)
         return RequestedBatch(batch, tuple(requested(one) for one in answer["items"]))
 
-    def _items(
+    async def _items(
         self, kind: str, documents: Sequence[Item], options: Mapping[str, Any] | None, ids: Sequence[UUID]
     ) -> Documents:
         model = None if self._exporters is None else self._exporters.options_of(kind)
         found = read_options(options) if model is None else read_options(options, model)
         written = canonical(found)
-        suffix = self._suffix(kind)
+        suffix = await self._suffix(kind)
         items = []
         for one, (document, version, name) in zip(ids, documents, strict=False):
             check_text("document", document, 200)
@@ -182,9 +183,14 @@ class Exports:
             )
         return items
 
-    def _suffix(self, kind: str) -> str:
+    async def _suffix(self, kind: str) -> str:
+        """As it is declared here or, in a server, by a program elsewhere."""
         known = None if self._exporters is None else self._exporters.kinds.get(kind)
-        return "pdf" if known is None else known.suffix
+        if known is not None:
+            return known.suffix
+        if kind not in self._suffixes:
+            self._suffixes = {one["name"]: one["suffix"] for one in await self.kinds()}
+        return self._suffixes.get(kind, "pdf")  # of a kind that nobody declares nothing is made
 
     async def _request(
         self,

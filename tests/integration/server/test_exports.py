@@ -85,6 +85,16 @@ async def test_a_request_is_accepted_and_the_same_one_has_the_same_id(maker: Mak
     )
 
 
+async def test_a_file_of_a_kind_that_a_program_elsewhere_declares_has_its_suffix(
+    maker: Maker, ann: httpx2.AsyncClient
+) -> None:
+    """Seen failing: it was offered as a PDF."""
+    maker.session.rows("SELECT livewell.declare_export_kind('sheet', 'text/csv', 'csv', '{}', 1000)")
+    made = await ask(ann, "4711", kind="sheet", version="1")
+
+    assert (await ann.get(f"/v1/exports/{made['id']}")).json()["file_name"] == "4711.csv"
+
+
 @pytest.mark.parametrize(
     "options", [{"template": "gold"}, {"margin": 3}, {"page": "A5"}, {"quality": "best"}, {"colour": "red"}, {"x": 1}]
 )
