@@ -298,8 +298,8 @@ def test_the_audit_tells_who_paused_a_queue(run: Run, jobs: list[int]) -> None:
     assert run("audit", "list", "--since", "yesterday").exit_code == 2
 
 
-def test_empty_lists_say_so_in_words(run: Run) -> None:
-    """Nothing is not an empty table."""
+def test_empty_lists_say_so_in_words(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is not an empty table. One queue is always there: that of exports."""
     assert run("jobs", "list").stdout == "There are no live jobs.\n"
     assert (
         run("jobs", "list", "--queue", "mail", "--state", "ready").stdout == "There are no ready jobs in queue mail.\n"
@@ -307,8 +307,19 @@ def test_empty_lists_say_so_in_words(run: Run) -> None:
     assert run("dead", "list", "--task", "x").stdout == "There are no dead letters of task x.\n"
     assert run("dead", "list", "--task", "x").stdout == "There are no dead letters of task x.\n"
     assert run("queues", "workers").stdout.startswith("No worker is running.")
-    assert run("queues", "list").stdout.startswith("There are no queues yet")
     assert run("jobs", "list", "--json").stdout == ""
+    assert run("exports", "list").stdout == "There are no exports.\n"
+    assert run("exports", "list", "--state", "failed").stdout == "There is no such export.\n"
+    assert run("exports", "list", "--json").stdout == ""
+    assert run("resumes", "list").stdout == "There are no documents: livewell resumes import FILE\n"
+    assert run("resumes", "list", "--json").stdout == ""
+    assert [row["name"] for row in lines(run("queues", "list", "--json"))] == ["exports"]
+
+    async def none(_: object) -> list[object]:
+        return []
+
+    monkeypatch.setattr("livewell.queue.admin.QueueAdmin.queues", none)
+    assert run("queues", "list").stdout.startswith("There are no queues yet")
 
 
 def test_jobs_are_listed_in_pages(run: Run, jobs: list[int]) -> None:
@@ -416,12 +427,13 @@ def test_a_queue_is_paused_and_resumed(run: Run, jobs: list[int]) -> None:
     assert run("queues", "pause", "mail").exit_code == 0
     assert {row["name"]: row["paused_at"] is not None for row in lines(run("queues", "list", "--json"))} == {
         "broken": False,
+        "exports": False,
         "mail": True,
     }
     assert "paused" in run("queues", "list").stdout
     assert run("queues", "resume", "mail", "--json").stdout == '{"queue": "mail", "paused": false}\n'
     unknown = run("queues", "pause", "mial")
-    assert "queue 'mial' is not declared; there are: broken, mail" in unknown.stderr
+    assert "queue 'mial' is not declared; there are: broken, exports, mail" in unknown.stderr
     assert unknown.exit_code == 1
 
 
@@ -524,7 +536,7 @@ def test_the_app_may_come_from_the_settings(worker: Callable[..., ChildProcess],
     """LIVEWELL_APP instead of the argument, JSON instead of text, Ctrl-C instead of SIGTERM."""
     child = worker("worker", LIVEWELL_APP="shop:app", LIVEWELL_LOG_FORMAT="json")
     started = json.loads(child.wait_for("worker started", timeout=60))
-    assert started["queues"] == ["mail", "slow", "refresh.*"]
+    assert started["queues"] == ["mail", "slow", "refresh.*", "exports"]
     enqueue(livewell_settings, "welcome", number=8)
     child.wait_for("welcomed 8")
     child.interrupt()

@@ -25,7 +25,7 @@ from livewell.server.dashboard.page_stream import PAGES_MAX
 from livewell.testing.processes import eventually_async
 from livewell.testing.proxy.threaded import ThreadedProxy
 from tests.browser.conftest import Complaints, enter
-from tests.browser.look import faults, violations
+from tests.browser.look import violations
 from tests.browser.site import Hand, Site
 from tests.browser.test_dashboard_every_page import VIEWS, everything, stage, view_at
 
@@ -163,7 +163,7 @@ def goes_stale(cut: datetime) -> Callable[[Tab], Awaitable[list[str]]]:
 async def fails(tab: Tab) -> list[str]:
     """Opened now: the page as a whole says why, or each panel does."""
     await tab.page.goto(tab.address)
-    wrong = await faults(tab.page)
+    wrong = await violations(tab.page)
     if await tab.page.locator("section[data-state=failed]:not([id]) .reason").count():
         return wrong
     found = [one for one in await tab.panels() if not tab.is_free(one["id"])]

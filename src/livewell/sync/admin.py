@@ -24,6 +24,8 @@ class SyncAdmin(Mirror[QueueAdmin]):
     batch = blocking(QueueAdmin.batch)
     batches = blocking(QueueAdmin.batches)
     find_queues = blocking(QueueAdmin.find_queues)
+    count_queues = blocking(QueueAdmin.count_queues)
+    pause_all = blocking(QueueAdmin.pause_all)
     why = blocking(QueueAdmin.why)
     cancel = blocking(QueueAdmin.cancel)
     retry = blocking(QueueAdmin.retry)

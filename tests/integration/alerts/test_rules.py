@@ -298,7 +298,49 @@ def scheduler_lives(alerts: AlertSession) -> None:
     alerts.rows("SELECT livewell.record_pulse('schedule.loop', 'test', '1 minute', 1, 0)")
 
 
+# -- exports -------------------------------------------------------------------------------------
+
+_EXPORT = """
+INSERT INTO livewell.export (id, job_id, user_id, kind, document_id, document_version, file_name, options,
+    options_hash, state, reason, created_at, finished_at)
+SELECT gen_random_uuid(), n, 'ann', 'resume', n::text, '1', 'cv.pdf', '{}', decode(repeat('00', 32), 'hex'), %s, %s,
+    livewell.now() - interval '6 minutes', CASE WHEN %s = 'failed' THEN livewell.now() END
+FROM generate_series(1, %s) AS n
+"""
+_RENDERER = """
+INSERT INTO livewell.export_renderer (seen_at, started_at, rss_bytes, children_bytes, bytes_max, renders, children,
+    spare_deaths, name, killed)
+VALUES (livewell.now(), livewell.now(), 500, 300, 1000, 1, 1, 0, 'host:1', '{}')
+"""
+
+
+def exports(state: str, reason: str | None, n: int) -> Act:
+    def act(alerts: AlertSession) -> None:
+        alerts.rows(_EXPORT, state, reason, state, n)
+
+    return act
+
+
+def no_exports(alerts: AlertSession) -> None:
+    alerts.rows("DELETE FROM livewell.export")
+
+
+def full_renderer(alerts: AlertSession) -> None:
+    alerts.rows(_RENDERER)
+
+
+def says_so_still(alerts: AlertSession) -> None:
+    alerts.rows("UPDATE livewell.export_renderer SET seen_at = livewell.now()")
+
+
+def no_renderer(alerts: AlertSession) -> None:
+    alerts.rows("DELETE FROM livewell.export_renderer")
+
+
 CASES = [
+    Case("exports_failing", "P1", "exports", exports("failed", "died", 5), no_exports),
+    Case("exports_memory", "P2", "host:1", full_renderer, no_renderer, keep=says_so_still),
+    Case("exports_waiting", "P1", "exports", exports("waiting", None, 1), no_exports),
     Case("warning_rate", "P2", "refresh: quote: not_json", refused_answers, nothing),
     Case("type_silent", "P1", "quote", watched_and_stale, refreshed, keep=still_there, lasts=10),
     Case("singleton_held", "P0", "schedule.report", hold_for_long, release),

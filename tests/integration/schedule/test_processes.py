@@ -155,7 +155,10 @@ async def test_a_watchdog_sees_the_scheduler_stop_and_start_again(
         clock.advance(50)
         assert await told() == (200, [])
         clock.advance(30)  # two intervals of the scheduler's own pulse, 5 s each, and a minute
-        assert await told() == (503, ["queue.maintain", "refresh.due", "schedule.loop", "tick"])
+        assert await told() == (
+            503,
+            ["livewell.exports.settle", "queue.maintain", "refresh.due", "schedule.loop", "tick"],
+        )
         assert field.livewell("schedules", "list").returncode == 1
         with field.worker():
             mark = len(field.lines("end"))

@@ -115,7 +115,7 @@ async def test_a_database_that_does_not_answer_is_failed_and_not_empty(
     with monkeypatch.context() as patched:
         patched.setattr("livewell.server.state_sampler.read_state", away)
         page = await operator.get("/")
-        assert page.text.count('data-state="failed"') == 6
+        assert page.text.count('data-state="failed"') == 7
         assert "the database is away" in page.text
     market.state.looks.sampler._tried_at = float("-inf")
     assert 'data-state="failed"' not in (await operator.get("/")).text

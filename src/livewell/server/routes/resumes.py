@@ -38,7 +38,7 @@ class NewResume(BaseModel):
         extra="forbid", json_schema_extra={"examples": [{"name": "For Acme", "document": _EXAMPLE}]}
     )
 
-    document: Annotated[dict[str, Any], Field(description="JSON Resume, see docs/howto/resumes.md.")]
+    document: Annotated[dict[str, Any], Field(description="A document in the format of JSON Resume (jsonresume.org).")]
     name: Name | None = None
     request: Annotated[str, Field(min_length=1, max_length=REQUEST_BYTES_MAX, pattern=r"^[ -~]*$")] | None = None
 

@@ -60,7 +60,14 @@ async def panels(visit: Visit) -> list[Panel]:
     shown = [
         Panel("now", "Now, and the last hour", "exports_now.html", now),
         Panel("renderers", "Who renders", "exports_renderers.html", renderers, NO_RENDERER),
-        Panel("reasons", "Failures of the last hour", "exports_reasons.html", reasons, "None.", wide=False),
+        Panel(
+            "reasons",
+            "Failures of the last hour",
+            "exports_reasons.html",
+            reasons,
+            "No export failed within the hour.",
+            wide=False,
+        ),
     ]
     if visit.may_operate:
         empty = "Nobody has a file here."

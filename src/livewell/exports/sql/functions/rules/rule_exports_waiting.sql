@@ -10,7 +10,7 @@ AS $$
 BEGIN
     RETURN QUERY
     SELECT 'exports'::text, format(
-        'the oldest export waits since %s; %s wait for more than five minutes',
+        '%2$s exports wait for more than five minutes, the oldest since %1$s',
         to_char(n.oldest AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), n.late)
     FROM (
         SELECT min(o.created_at) AS oldest, count(*) AS late
