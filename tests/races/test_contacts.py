@@ -95,10 +95,17 @@ async def test_whatever_the_order_one_contact_is_left(contacts: ContactSession, 
 
 
 def test_without_the_second_look_people_are_split_or_orphaned(contacts: ContactSession, livewell_dsn: str) -> None:
-    """Broken on purpose: what was locked is believed to be what the identities still point to."""
+    """Broken on purpose: what was locked is believed to be what the identities still point to.
+
+    How many rounds that takes is a matter of the machine: on a busy one sixty were not enough once.
+    """
     with variant(livewell_dsn, "lock_held", NO_SECOND_LOOK):
-        found = storm(livewell_dsn, contacts, rounds=60, seed=3)
-    assert found.errors or contacts.orphans() or groups(contacts) != found.sets.sets()
+        for seed in range(3, 13):
+            contacts.reset()
+            found = storm(livewell_dsn, contacts, rounds=60, seed=seed)
+            if found.errors or contacts.orphans() or groups(contacts) != found.sets.sets():
+                return
+    pytest.fail("the storm did not notice")
 
 
 def test_identities_written_in_any_order_deadlock(contacts: ContactSession, livewell_dsn: str) -> None:
