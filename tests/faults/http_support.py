@@ -19,30 +19,38 @@ import json
 import re
 import sys
 import time
+import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import quote
 
 import httpx2
 import jwt
 
 import livewell
+from livewell.exports.artifacts.folder import FolderStore
 from livewell.server.auth.api_keys import NewKey
 from livewell.settings import Settings
 from livewell.testing.processes import ChildProcess
 from livewell.testing.sse_client import EventStream
 from tests.faults.fleet import START_SECONDS_MAX, Fleet, open_fleet
 from tests.faults.scenario import Scale
-from tests.support.http import addresses, logins
+from tests.support.exports_made import Maker
+from tests.support.http import Web, addresses, logins
 from tests.support.market import CREDENTIAL
 from tests.support.web_types import STORED, apply_types
 
 ISSUER, AUDIENCE, JWT_SECRET = "https://idp.example", "livewell", "LIVEWELL_TEST_JWT_SECRET"
 PAIRS = {"subscriptions": [{"type": "quote", "key": "AAPL"}]}
-# One right body for each that the document has.
+RESUME = {"basics": {"name": "Ann Lee"}}
+NOWHERE = uuid.UUID(int=2**61)  # of no document and no export
+LINK_KEY = "k1:" + "k" * 64
+PDF = b"%PDF-1.7 one page"
+# One right body for each that the document has; a body without a name goes by its operation.
 BODIES: dict[str, Any] = {
     "NewSession": None,
     "Pairs": PAIRS,
@@ -65,8 +73,14 @@ BODIES: dict[str, Any] = {
     "Decide": {"decision": "apart"},
     "Policy": {"limit": 5},
     "Link": {"token": "lw_0123456789abcdef_0123456789012345678901234567890"},
+    "NewExport": {"document": str(NOWHERE)},
+    "NewBatch": {"documents": [{"document": str(NOWHERE)}]},
+    "NewResume": {"document": RESUME, "name": "For Acme"},
+    "ChangedResume": {"document": RESUME, "version": 1},
+    "PreviewOf": {"document": RESUME},
+    "POST /v1/resumes/import": RESUME,
 }
-PARAMETERS = frozenset({"session", "id", "job_id", "type", "name", "key"})
+PARAMETERS = frozenset({"session", "id", "job_id", "type", "name", "key", "signed"})
 _SCHEMA = re.compile(r"#/components/schemas/(\w+)")
 _MOVING = frozenset({"date"})
 QUIET = {
@@ -141,6 +155,13 @@ class Visitor:
         body = BODIES[operation.body] if operation.body else None
         return await self.ask(operation.method, operation.address(**values), json=body)
 
+    async def made(self, path: str, body: Any) -> str:
+        """The id of what was made there."""
+        answer = await self.ask("POST", path, json=body)
+        assert answer.status in {201, 202}, answer
+        made: str = json.loads(answer.body)["id"]
+        return made
+
     async def session(self) -> str:
         """A session of theirs that looks at AAPL."""
         opened = await self.ask("POST", "/v1/sessions")
@@ -158,12 +179,45 @@ class Visitor:
         return stream
 
 
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What a user of documents has: a résumé, exports that came to different ends, a batch, a link."""
+
+    resume: str
+    finished: str
+    waiting: str
+    cancelled: str
+    deleted: str
+    batch: str
+    signed: str  # what the link of the finished one ends with
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.finished, self.waiting, self.cancelled, self.deleted
+
+    def values(self, operation: Operation) -> dict[str, object]:
+        """What stands in the path where it is about documents and exports; the owner is answered 200."""
+        if operation.path.startswith("/v1/download/"):
+            return {"signed": self.signed}
+        if "id" not in operation.parameters:
+            return {}
+        if operation.path.startswith("/v1/resumes/"):
+            return {"id": self.resume}
+        if operation.path.startswith("/v1/exports/batch/"):
+            return {"id": self.batch}
+        if operation.path.startswith("/v1/exports/"):
+            return {"id": self.waiting if operation.path.endswith("/cancel") else self.finished}
+        return {}
+
+
 @dataclass(slots=True)
 class Site:
     """The server, its database, and who has been there."""
 
     fleet: Fleet
     base: str
+    files: Path  # the store of its exports
     server: ChildProcess
     logins: dict[str, tuple[str, str]]  # role → name and password
     jwt_secret: str
@@ -198,6 +252,30 @@ class Site:
         self.visitors.append(Visitor(name, bearer or "", self.base, client))
         return self.visitors[-1]
 
+    async def shelf(self, owner: Visitor) -> Shelf:
+        """Documents and exports of somebody who may export; a worker's part is done here."""
+        exports = SimpleNamespace(store=FolderStore(self.files))
+        web = SimpleNamespace(dsn=self.fleet.dsn, state=SimpleNamespace(exports=exports))
+        with Maker(cast("Web", web)) as maker:
+            first = await owner.made("/v1/resumes", {"document": RESUME})
+            finished = await owner.made("/v1/exports", {"document": first})
+            assert await maker.make(PDF) == finished
+            deleted = await owner.made("/v1/exports", {"document": first, "options": {"template": "modern"}})
+            assert await maker.make(PDF) == deleted
+            resume = {"document": await owner.made("/v1/resumes", {"document": RESUME})}
+            batch = await owner.made("/v1/exports/batch", {"documents": [resume]})
+            await maker.make(PDF)
+        waiting = await owner.made("/v1/exports", resume)
+        cancelled = await owner.made("/v1/exports", {"document": first})  # last: its job stays until a worker sees it
+        ends = [
+            await owner.ask("DELETE", f"/v1/exports/{deleted}"),
+            await owner.ask("POST", f"/v1/exports/{cancelled}/cancel"),
+        ]
+        link = await owner.ask("POST", f"/v1/exports/{finished}/link")
+        assert [one.status for one in (*ends, link)] == [200, 200, 200], (ends, link)
+        signed = json.loads(link.body)["url"].rsplit("/", 1)[-1]
+        return Shelf(first, finished, waiting, cancelled, deleted, batch, signed)
+
     async def operations(self) -> list[Operation]:
         """Everything that the document names.
 
@@ -205,7 +283,7 @@ class Site:
         """
         document = (await self.visitor("stranger", None).client.get("/v1/openapi.json")).json()
         found = [
-            Operation(method.upper(), path, _body(operation))
+            Operation(method.upper(), path, _body(f"{method.upper()} {path}", operation))
             for path, operations in document["paths"].items()
             for method, operation in operations.items()
         ]
@@ -223,9 +301,10 @@ class Site:
             await visitor.client.aclose()
 
 
-def _body(operation: Mapping[str, Any]) -> str | None:
-    names = _SCHEMA.findall(json.dumps(operation.get("requestBody", {})))
-    return names[0] if names else None
+def _body(name: str, operation: Mapping[str, Any]) -> str | None:
+    asked = operation.get("requestBody")
+    names = _SCHEMA.findall(json.dumps(asked))
+    return names[0] if names else name if asked else None
 
 
 @asynccontextmanager
@@ -250,7 +329,16 @@ async def open_site(
         with ExitStack() as stack:
             made = stack.enter_context(logins(fleet.dsn))
             where = addresses(fleet.dsn, made)
-            given = {"api_url": where.api, "operate_url": where.operate, "hub_url": where.hub, **QUIET, **settings}
+            files = scale.folder / "files"
+            given = {
+                "api_url": where.api,
+                "operate_url": where.operate,
+                "hub_url": where.hub,
+                "export_store": files,
+                "export_link_keys": LINK_KEY,
+                **QUIET,
+                **settings,
+            }
             environment = {
                 "PYTHONPATH": str(Path(livewell.__file__).parents[1]),
                 "DATABASE_URL": fleet.dsn,
@@ -267,7 +355,7 @@ async def open_site(
                 server = ChildProcess(limited, program="/bin/sh", cwd=scale.folder, env=environment)
             stack.enter_context(server)
             line = await asyncio.to_thread(server.wait_for, '"address"', START_SECONDS_MAX)
-            site = Site(fleet, json.loads(line)["address"], server, made, jwt_secret)
+            site = Site(fleet, json.loads(line)["address"], files, server, made, jwt_secret)
             try:
                 yield site
             finally:

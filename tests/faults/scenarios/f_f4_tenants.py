@@ -18,12 +18,15 @@ that a session exists (20 of 20).
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
-from tests.faults.http_support import Operation, Site, Visitor, open_site
+from livewell.exports.artifacts.link_keys import parse_link_keys
+from livewell.exports.artifacts.links import LinkKeys
+from tests.faults.http_support import LINK_KEY, NOWHERE, Operation, Shelf, Site, Visitor, open_site
 from tests.faults.scenario import Findings, Scale
 
 CODE = "F-F4"
@@ -31,6 +34,7 @@ TITLE = "everybody with everybody else's ids"
 
 HIDDEN_TYPE, NO_TYPE = "secret_quote", "nobodys_quote"
 STREAMS_MAX = 2
+SCOPES = ("view", "subscribe", "export")  # of those who have documents of their own; a public key has none
 SOMEBODY, OTHER, NOBODY = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
 ROOMS: Mapping[str, tuple[object, object]] = {  # somebody's and nobody's, by how a path begins; the first counts
     "/v1/queues/": ("work", "nobodys"),
@@ -69,6 +73,12 @@ UNION ALL SELECT 'identity', contact_id::text, tenant, type, value FROM livewell
 UNION ALL SELECT 'conflict', id::text, state, decided_at::text, NULL FROM livewell.contact_conflict
 UNION ALL SELECT 'merge', id::text, undone_at::text, NULL, NULL FROM livewell.contact_merge
 UNION ALL SELECT 'policy', tenant, type, changed_at::text, NULL FROM livewell.identity_policy
+UNION ALL SELECT 'export', id::text, state, seq::text, downloads::text FROM livewell.export
+UNION ALL SELECT 'batch', id::text, ended_at::text, NULL, NULL FROM livewell.export_batch
+UNION ALL SELECT 'file', path, state, NULL, NULL FROM livewell.export_file
+UNION ALL SELECT 'usage', user_id, stored_bytes::text, reserved_bytes::text, day_count::text FROM livewell.export_usage
+UNION ALL SELECT 'resume', id::text, user_id, version::text, changed_at::text FROM livewell.resume_document
+UNION ALL SELECT 'version', document_id::text, user_id, version::text, hash::text FROM livewell.resume_version
 """
 STAGED = (
     (
@@ -136,17 +146,20 @@ async def run(scale: Scale) -> Findings:
         held = [await visitor.stream(sessions[visitor.name]) for visitor in people]
         for statement in STAGED:
             site.fleet.rows(statement)
+        owner = site.visitor("owner", site.key("export").text)
+        shelf = await site.shelf(owner)
         before = _state(site)
         for _ in range(scale.pick(1, 10)):
             for operation in operations:
                 for visitor in people:
                     foreign = [one for name, one in sessions.items() if name != visitor.name]
-                    await _try(visitor, operation, _values(site, operation, foreign), tried, findings)
+                    await _try(visitor, operation, _values(site, operation, foreign, shelf), tried, findings)
                 for visitor in _bound(site):
                     await _try(visitor, operation, _types(operation), tried, findings)
         findings.check(_state(site) == before, "asking for what is not theirs has changed something")
-        await _lists(site, people, sessions, tried, findings)
-        await _crowded(people, sessions, operations, tried, findings)
+        await _lists(site, people, sessions, tried, findings, shelf=shelf)
+        await _crowded(people, sessions, operations, tried, findings, shelf=shelf)
+        await _owned(owner, shelf, operations, findings)
         findings.check(not any(stream.ended.is_set() for stream in held), "a stream was ended by somebody else")
         untried = {str(one) for one in operations} - tried.routes
         findings.check(not untried, f"no id was tried on {sorted(untried)}")
@@ -169,10 +182,10 @@ def _state(site: Site) -> list[str]:
 def _people(site: Site) -> list[Visitor]:
     """Nobody of them operates anything."""
     return [
-        site.visitor("key ann", site.key().text),
-        site.visitor("key ben", site.key().text),
-        site.visitor("token ann", site.token("ann")),
-        site.visitor("token ben", site.token("ben")),
+        site.visitor("key ann", site.key(*SCOPES).text),
+        site.visitor("key ben", site.key(*SCOPES).text),
+        site.visitor("token ann", site.token("ann", scope=" ".join(SCOPES))),
+        site.visitor("token ben", site.token("ben", scope=" ".join(SCOPES))),
         site.visitor("public", site.key(public=True).text),
         site.visitor("other public", site.key(public=True).text),
     ]
@@ -186,7 +199,7 @@ def _bound(site: Site) -> list[Visitor]:
     ]
 
 
-def _values(site: Site, operation: Operation, sessions: list[str]) -> list[Ids]:
+def _values(site: Site, operation: Operation, sessions: list[str], shelf: Shelf) -> list[Ids]:
     """Ids of others, each with one that nobody has.
 
     Types are not here: these callers may read all of them.
@@ -196,11 +209,34 @@ def _values(site: Site, operation: Operation, sessions: list[str]) -> list[Ids]:
     if operation.path.startswith(("/v1/jobs/", "/v1/dead/")):
         [name] = operation.parameters
         return [({name: job}, {name: 2**62 + job}) for job in site.fleet.jobs.values()]
+    if shelf.values(operation):
+        return _shelved(operation, shelf)
     pair = next((ids for begin, ids in ROOMS.items() if operation.path.startswith(begin)), None)
     if pair is None:
         return []
     [name] = operation.parameters
     return [({name: pair[0]}, {name: pair[1]})]
+
+
+def _shelved(operation: Operation, shelf: Shelf) -> list[Ids]:
+    """Of documents and exports; a link is whole to whoever has it, so those here are not."""
+    [name] = operation.parameters
+    if name == "signed":
+        return [({name: theirs}, {name: nobodys}) for theirs, nobodys in _links(shelf)]
+    exports = operation.path.startswith("/v1/exports/{id}")
+    theirs = shelf.exports if exports else (str(shelf.values(operation)[name]),)
+    return [({name: one}, {name: str(uuid.uuid4())}) for one in theirs]
+
+
+def _links(shelf: Shelf) -> list[tuple[str, str]]:
+    """Links of an export: with a key that is not the server's, with its key but of another user, and changed."""
+    until, mine = int(time.time()) + 600, LinkKeys(parse_link_keys(f"k1:{'x' * 64}"))
+    servers, nobodys = LinkKeys(parse_link_keys(LINK_KEY)), "key:nobody"
+    nowhere = servers.sign(NOWHERE, nobodys, until)
+    changed = [shelf.signed[:-9] + "A" * 9, shelf.signed[:-1], shelf.signed + "A", shelf.signed.swapcase()]
+    forged = [(mine, "key ann", export) for export in shelf.exports] + [(servers, nobodys, shelf.finished)]
+    signed = [keys.sign(uuid.UUID(export), user, until) for keys, user, export in forged]
+    return [(one, nowhere) for one in [*signed, *changed]]
 
 
 def _types(operation: Operation) -> list[Ids]:
@@ -232,7 +268,9 @@ async def _try(
         )
 
 
-async def _lists(site: Site, people: list[Visitor], sessions: dict[str, str], tried: Tried, findings: Findings) -> None:
+async def _lists(
+    site: Site, people: list[Visitor], sessions: dict[str, str], tried: Tried, findings: Findings, *, shelf: Shelf
+) -> None:
     """What has no id in its path must not tell any.
 
     An id in the body opens nothing that is somebody else's.
@@ -240,6 +278,7 @@ async def _lists(site: Site, people: list[Visitor], sessions: dict[str, str], tr
     lists = [one for one in await site.operations() if not one.parameters and one.method == "GET"]
     for visitor in [*people, *_bound(site)]:
         secrets = {one for name, one in sessions.items() if name != visitor.name}
+        secrets |= {*shelf.exports, shelf.resume, shelf.batch, shelf.signed}
         if visitor.name.startswith("bound"):
             secrets.add(HIDDEN_TYPE)
         for operation in lists:
@@ -258,7 +297,13 @@ async def _lists(site: Site, people: list[Visitor], sessions: dict[str, str], tr
 
 
 async def _crowded(
-    people: list[Visitor], sessions: dict[str, str], operations: list[Operation], tried: Tried, findings: Findings
+    people: list[Visitor],
+    sessions: dict[str, str],
+    operations: list[Operation],
+    tried: Tried,
+    findings: Findings,
+    *,
+    shelf: Shelf,
 ) -> None:
     """At the bound of their streams."""
     [stream] = [one for one in operations if one.path.endswith("/sessions/{session}/stream")]
@@ -272,3 +317,14 @@ async def _crowded(
         await _try(
             visitor, stream, [({"session": one}, {"session": str(uuid.uuid4())}) for one in foreign], tried, findings
         )
+        for operation in operations:
+            if operation.path.startswith("/v1/exports/") and operation.path.endswith("/stream"):
+                await _try(visitor, operation, _shelved(operation, shelf), tried, findings)
+
+
+async def _owned(owner: Visitor, shelf: Shelf, operations: list[Operation], findings: Findings) -> None:
+    """The same requests are right for their own documents and exports; what ends something comes last."""
+    for operation in sorted(operations, key=lambda one: (one.method == "DELETE", one.path.endswith("/cancel"))):
+        if values := shelf.values(operation):
+            answer = await owner.call(operation, **values)
+            findings.check(answer.accepted, f"the owner: {operation}: {answer.status} {answer.body[:200]!r}")

@@ -31,7 +31,7 @@ from typing import Any
 from urllib.parse import quote
 
 from livewell.testing.sse_client import EventStream
-from tests.faults.http_support import BODIES, Operation, Site, Visitor, open_site
+from tests.faults.http_support import BODIES, NOWHERE, Operation, Shelf, Site, Visitor, open_site
 from tests.faults.scenario import Findings, Scale
 from tests.faults.scenarios.f_f5_secret import TABLES
 
@@ -41,7 +41,20 @@ TITLE = "secrets of the server are nowhere but in their header"
 # Where people put a secret by mistake. Fields are those whose values are never given back.
 QUERY = ("api_key", "after", "limit", "max_age", "wait", "state")
 HEADERS = ("Host", "Origin", "Last-Event-ID", "Content-Type", "X-Api-Key", "Referer", "If-None-Match", "Cookie")
-FIELDS = ("token", "session", "subscriptions", "strategy", "cron", "zone", "ids", "queue", "kind")
+FIELDS = (
+    "token",
+    "session",
+    "subscriptions",
+    "strategy",
+    "cron",
+    "zone",
+    "ids",
+    "queue",
+    "kind",
+    "document",
+    "options",
+)
+NOBODYS = {"session": "none", "id": 1, "job_id": 1, "type": "quote", "name": "quote", "key": "AAPL", "signed": "none"}
 PLANTED = "CREATE TABLE public.planted AS SELECT %s::text AS note"
 NO_LOGIN, LOGIN = "ALTER ROLE {} NOLOGIN", "ALTER ROLE {} LOGIN"
 CUT_OFF = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = ANY (%s)"
@@ -68,29 +81,33 @@ async def run(scale: Scale) -> Findings:
     canaries = {
         "jwt secret": f"canary-{secrets.token_urlsafe(40)}",
         "credential": f"canary-{secrets.token_urlsafe(24)}",
+        "link key": f"canary-{secrets.token_urlsafe(40)}",
     }
     async with open_site(
         scale,
         jwt_secret=canaries["jwt secret"],
         credential=canaries["credential"],
+        export_link_keys=f"k1:{canaries['link key']}",
         log_level="debug",
         call_timeout_seconds=5,
     ) as site:
         operations = await site.operations()
-        operator = ("view", "subscribe", "operate", "admin")
+        operations.sort(key=lambda one: one.method == "DELETE")  # what is there is used first
+        operator = ("view", "subscribe", "operate", "admin", "export")
         canaries["key"] = site.key(*operator).text
         canaries["token"] = site.token("ann", scope=" ".join(operator))
         canaries["link"] = site.key(*operator, kind="link").text
         canaries |= {role: password for role, (_, password) in site.logins.items()}
         stranger = site.visitor("stranger", None)
         canaries["cookie"] = await _log_in(stranger, canaries["link"], findings)
+        shelf = await site.shelf(site.visitor("key", canaries["key"]))
         for visitor in _visitors(site, canaries):
-            await _everywhere(site, visitor, operations, ears)
+            await _everywhere(site, visitor, operations, shelf, ears)
         for name in ("key", "token", "link", "cookie")[: scale.pick(1, 4)]:
             await _misplace(site, operations, canaries[name], ears)
         await _listen(site, canaries, ears)
         await _without_database(site, canaries, operations, ears, findings)
-        await _search(site, canaries, ears, findings)
+        await _search(site, canaries, shelf, ears, findings)
     return findings
 
 
@@ -131,8 +148,11 @@ def _visitors(site: Site, canaries: dict[str, str]) -> list[Visitor]:
     ]
 
 
-async def _everywhere(site: Site, visitor: Visitor, operations: list[Operation], ears: Ears) -> None:
-    """Every operation, as it should be and with a body that is wrong."""
+async def _everywhere(site: Site, visitor: Visitor, operations: list[Operation], shelf: Shelf, ears: Ears) -> None:
+    """Every operation, as it should be and with a body that is wrong.
+
+    Documents and exports are those of the first visitor.
+    """
     opened = await visitor.ask("POST", "/v1/sessions")
     session = json.loads(opened.body).get("session", "none")
     job = next(iter(site.fleet.jobs.values()))
@@ -140,11 +160,16 @@ async def _everywhere(site: Site, visitor: Visitor, operations: list[Operation],
         if operation.path == "/v1/logout" or (operation.method == "DELETE" and operation.path.endswith("{session}")):
             continue  # the login and the session are still needed
         values = {"session": session, "id": job, "job_id": job, "type": "quote", "name": "quote", "key": "AAPL"}
-        path = operation.address(**values)
+        path = operation.address(**{**values, **shelf.values(operation)})
         await ears.ask(visitor, operation.method, path, json=BODIES[operation.body] if operation.body else None)
         if operation.body:
             await ears.ask(visitor, operation.method, path, json={"nothing": [1]})
             await ears.ask(visitor, operation.method, path, content=b"{not json")
+
+
+def _nowhere(operation: Operation) -> dict[str, object]:
+    """Documents and exports have ids of another kind."""
+    return {"id": NOWHERE} if operation.path.startswith(("/v1/exports/", "/v1/resumes/")) else {}
 
 
 async def _misplace(site: Site, operations: list[Operation], secret: str, ears: Ears) -> None:
@@ -152,14 +177,12 @@ async def _misplace(site: Site, operations: list[Operation], secret: str, ears: 
 
     Query, session, number, cursor, headers, values of bodies.
     """
-    visitor = site.visitor("clumsy", site.key("view", "subscribe", "operate").text)
+    visitor = site.visitor("clumsy", site.key("view", "subscribe", "operate", "export").text)
     for operation in operations:
-        values = {"session": secret, "id": secret, "job_id": secret, "type": secret, "name": secret, "key": "AAPL"}
+        values = dict.fromkeys(("session", "id", "job_id", "type", "name", "signed"), secret) | {"key": "AAPL"}
         body = BODIES[operation.body] if operation.body else None
         await ears.ask(visitor, operation.method, operation.address(**values), json=body)
-        plain = operation.address(
-            **{**values, "session": "none", "id": 1, "job_id": 1, "type": "quote", "name": "quote"}
-        )
+        plain = operation.address(**NOBODYS | _nowhere(operation))
         for name in QUERY:
             await ears.ask(visitor, operation.method, plain, params={name: secret}, json=body)
         for name in HEADERS:
@@ -213,7 +236,7 @@ async def _without_database(
                 heard.ask(
                     visitor,
                     one.method,
-                    one.address(session="none", id=1, job_id=1, type="quote", name="quote", key="AAPL"),
+                    one.address(**NOBODYS | _nowhere(one)),
                 )
                 for one in operations
                 if not one.path.endswith("/stream")
@@ -240,10 +263,13 @@ def _forms(secret: str) -> set[str]:
     return {secret, quote(secret, safe=""), encoded, half, half[:20], secret.encode().hex()}
 
 
-async def _search(site: Site, canaries: dict[str, str], ears: Ears, findings: Findings) -> None:
+async def _search(site: Site, canaries: dict[str, str], shelf: Shelf, ears: Ears, findings: Findings) -> None:
     places = _places(site, ears)
     hits = {f"{name} in {place}": n for name, text in canaries.items() for place, n in _found(places, text)}
     findings.check(not hits, f"found: {hits}")
+    # Whoever has a link may load the file: it is told to its owner, and stands nowhere else.
+    links = [place for place, _ in _found(places, shelf.signed) if place != "answers"]
+    findings.check(not links, f"a link to a file was found in {links}")
     # The search itself: what is planted is found, and only where it was planted.
     site.fleet.rows(PLANTED, (f"note: {canaries['key']}",))
     planted = [place for place, _ in _found(_places(site, ears), canaries["key"])]
