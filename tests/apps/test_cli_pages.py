@@ -46,7 +46,18 @@ LISTS: dict[tuple[str, ...], tuple[str, Place]] = {
     ("outbox", "replay", "list"): ("--before", by_id),
     ("contacts", "list"): ("--after", lambda row: row["cursor"]),
     ("contacts", "conflicts"): ("--after", by_id),
+    ("exports", "list"): ("--after", lambda row: row["created_at"]),
+    ("resumes", "list", "--user", "key:paged"): ("--after", lambda row: row["cursor"]),
 }
+# Documents that changed in the same instant, and exports of them.
+DOCUMENTS = """
+SELECT livewell.create_resume('key:paged', ('c5b4ff6c-7a2b-4f0e-9a61-00000000000' || n)::uuid, NULL, 'CV ' || n, '{"basics": {"name": "Ann Lee"}}', 100, 1000000)
+FROM generate_series(1, 3) AS n;
+INSERT INTO livewell.export (id, job_id, created_at, finished_at, user_id, kind, document_id, document_version, state, reason, detail, file_name, options, options_hash)
+SELECT ('c5b4ff6c-7a2b-4f0e-9a61-00000000001' || n)::uuid, 9000 + n, now() - n * interval '1 minute', now(), 'key:paged', 'resume', 'cv', '1', 'failed', 'options', 'a field', 'cv.pdf', '{"template": "modern"}', sha256('{}')
+FROM generate_series(1, 3) AS n;
+UPDATE livewell.resume_document SET changed_at = now();
+"""
 
 
 @pytest.fixture
@@ -56,6 +67,7 @@ def filled(run: Run, livewell_dsn: str) -> Run:  # noqa: F811 - the fixture abov
     assert run("types", "apply", *files).exit_code == 0
     with psycopg.connect(livewell_dsn, autocommit=True) as admin:
         admin.execute(FILL)
+        admin.execute(DOCUMENTS)
     return run
 
 

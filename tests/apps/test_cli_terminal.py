@@ -43,6 +43,7 @@ SELECT 'AAPL', 1, 'Apple', false, false, true, false, false ON CONFLICT DO NOTHI
 UPDATE livewell.ledger SET fetched_at = now(), checked_at = now(), changed_at = now(), version = 1, status_version = 1 WHERE data_type = 'profile' AND key = 'AAPL';
 UPDATE livewell.ledger SET reason = 'html', failures = 3, failing_since = now() WHERE key = 'IBM';
 UPDATE livewell.run SET state = 'failed', error = 'failed' WHERE fence = 1;
+SELECT livewell.create_resume('key:paged', 'c5b4ff6c-7a2b-4f0e-9a61-000000000009', NULL, 'CV', '{"basics": {"name": "PWN\u202eED PWN\u009bED"}}', 100, 1000000);
 """
 
 # Everything that prints what is stored, with what it needs; the rest starts something, or changes
@@ -100,6 +101,12 @@ COMMANDS = [
     ["contacts", "conflicts"],
     ["contacts", "show", "external_id=a1"],
     ["contacts", "policy"],
+    ["exports", "list"],
+    ["exports", "show", "c5b4ff6c-7a2b-4f0e-9a61-000000000011"],
+    ["exports", "fonts"],
+    ["exports", "fonts", "PWN\u202eED"],
+    ["resumes", "list", "--user", "key:paged"],
+    ["resumes", "export", "c5b4ff6c-7a2b-4f0e-9a61-000000000009", "--user", "key:paged"],
 ]
 STARTS_OR_CHANGES = {
     *(
@@ -124,6 +131,7 @@ STARTS_OR_CHANGES = {
     *("outbox topics declare", "outbox dead redrive", "outbox dead discard", "outbox replay begin"),
     *("outbox replay cancel", "outbox relay", "outbox drain"),
     *("contacts resolve", "contacts decide", "contacts unmerge", "contacts erase"),
+    *("exports cancel", "exports cleanup", "resumes import"),
 }
 
 
@@ -148,6 +156,7 @@ def poison(dsn: str, seed: int) -> int:
             "AND c.table_schema IN ('livewell', 'livewell_data') "
             "AND c.table_name NOT IN ('migration', 'release', 'function_source', 'grant_source') "
             "AND NOT (c.table_name LIKE 'contact%' AND c.column_name = 'tenant') "  # by which they are found
+            "AND NOT (c.table_name LIKE 'resume%' AND c.column_name = 'user_id') "
             "AND (c.data_type = 'text' AND c.column_name NOT IN ('key', 'data_type', 'upstream', 'cron', 'zone') "
             "     AND (c.table_name, c.column_name) NOT IN (('data_type', 'name'), ('upstream', 'name')) "
             "  OR c.column_name IN ('payload', 'arguments', 'progress')) ORDER BY 1, 2, 3"

@@ -46,7 +46,11 @@ FREE = {
     "GROUP",
     "WHO",
     "WHAT",
+    "USER",
+    "[TEXT]",
+    "FILE",
 }
+A_UUID = "c5b4ff6c-7a2b-4f0e-9a61-0d5a53b8bd11"
 PLAIN = {
     "FILE...": str(TYPES),
     "file": "-",
@@ -71,7 +75,9 @@ def wrong_usages() -> list[tuple[str, ...]]:
                 continue
             words = [*path]
             for other in needed:
-                value = "nonsense" if other is one else PLAIN.get(other.metavar or other.name or "", "quote")
+                plain = PLAIN.get(other.metavar or other.name or "", "quote")
+                plain = A_UUID if isinstance(other.type, click.types.UUIDParameterType) else plain
+                value = "nonsense" if other is one else plain
                 words += [other.opts[0], value] if isinstance(other, click.Option) else [value]
             if one not in needed:
                 words += [one.opts[0], "nonsense"] if isinstance(one, click.Option) else ["nonsense"]
@@ -107,6 +113,10 @@ def test_nonsense_is_wrong_usage_in_every_command(applied: Run) -> None:
         (("keys", "create", "me", "--scope", "foo"), "view, subscribe, export, observe, operate, admin"),
         (("types", "ttl", "set", "quote", "AAPL", "401d"), "400 days"),
         (("types", "universe", "add", "quote", "lower case"), "lower case"),
+        (("exports", "list", "--after", "2026-01-01T00:00:00"), "an instant with its zone"),
+        (("resumes", "list", "--after", "nonsense"), "livewell resumes list --json"),
+        (("resumes", "list", "--after", f"2026-01-01T00:00:00/{A_UUID}"), "livewell resumes list --json"),
+        (("resumes", "export", "nonsense"), "is not a valid UUID"),
     ],
 )
 def test_the_message_says_what_is_allowed(applied: Run, words: tuple[str, ...], told: str) -> None:

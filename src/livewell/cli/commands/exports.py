@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from livewell.exports.duties import Cleaned
 
 Record = dict[str, Any]
+ROWS_MAX = 500  # of one page, whatever is asked for: find_exports
 STATES = ("waiting", "running", "finished", "failed", "cancelled", "deleted", "expired")
 _FIND = "SELECT * FROM livewell.find_exports(%s, %s, %s, %s, %s)"
 
@@ -58,8 +59,9 @@ def list_exports(*, state: str | None, user: str | None, limit: int, after: str 
         Column("fetched", number=True),
         Column("asked for"),
     ]
-    print_table(columns, [_cells(row, now) for row in rows], empty="There is no such export.")
-    say_more(rows, limit, lambda row: row["created_at"].isoformat())
+    empty = "There are no exports." if state is user is after is None else "There is no such export."
+    print_table(columns, [_cells(row, now) for row in rows], empty=empty)
+    say_more(rows, min(limit, ROWS_MAX), lambda row: row["created_at"].isoformat())
 
 
 @exports.command("show")
@@ -144,7 +146,7 @@ def cleanup(ctx: click.Context, *, sweep: bool, as_json: bool) -> None:
 
 
 @exports.command("fonts")
-@click.argument("text", required=False)
+@click.argument("text", required=False, metavar="[TEXT]")
 @AS_JSON
 @click.pass_context
 def fonts(ctx: click.Context, *, text: str | None, as_json: bool) -> None:

@@ -6,6 +6,7 @@ import json
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import click
 
@@ -13,6 +14,8 @@ from livewell.cli.administration import database_now, person_here, with_app
 from livewell.cli.command import group
 from livewell.cli.output import AS_JSON, LIMIT, Column, print_json, print_table, say_more
 from livewell.cli.terminal import echo
+from livewell.errors import InvalidOption
+from livewell.telemetry.control_characters import escaped
 from livewell.words import age, size
 
 if TYPE_CHECKING:
@@ -59,12 +62,9 @@ def import_resume(*, file: Path, name: str | None, user: str | None, as_json: bo
 @AS_JSON
 def list_resumes(*, user: str | None, limit: int, after: str | None, as_json: bool) -> None:
     """List documents, the one that changed last first."""
+    place = _place(after)
 
     async def fetch(app: Livewell) -> tuple[list[Record], datetime]:
-        from livewell.apps.resumes.resumes import resume_id  # noqa: PLC0415 - heavy
-
-        at, _, key = (after or "").partition("/")
-        place = (datetime.fromisoformat(at), resume_id(key)) if after else None
         return await _api(app).page(user=user or person_here(), after=place, limit=limit), await database_now(app)
 
     rows, now = with_app(fetch)
@@ -88,12 +88,12 @@ def list_resumes(*, user: str | None, limit: int, after: str | None, as_json: bo
 
 
 @resumes.command("export")
-@click.argument("document", metavar="ID")
+@click.argument("document", metavar="ID", type=click.UUID)
 @click.option("--version", type=click.IntRange(1, 2**31 - 1), metavar="N", help="One of its versions; else the latest.")
 @click.option("--to", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write it there.")
 @USER
 @AS_JSON
-def export_resume(*, document: str, version: int | None, to: Path | None, user: str | None, as_json: bool) -> None:
+def export_resume(*, document: UUID, version: int | None, to: Path | None, user: str | None, as_json: bool) -> None:
     """Write a document as the resume.json that it is. PDFs are made with: POST /v1/exports."""
 
     async def fetch(app: Livewell) -> Record:
@@ -102,13 +102,16 @@ def export_resume(*, document: str, version: int | None, to: Path | None, user: 
     found = with_app(fetch)
     content = json.loads(found["content"])
     if to is not None:
-        to.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        try:
+            to.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidOption(f"--to {to}: {error.strerror}; name a file in a folder that is there") from None
     if as_json:
         print_json({"id": found["id"], "version": found["version"]}, as_is={} if to else {"document": content})
     elif to is not None:
         echo(f"Version {found['version']} is in {to}.")
     else:
-        click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+        echo(escaped(json.dumps(content, indent=2, ensure_ascii=False)))
 
 
 def _api(app: Livewell) -> Resumes:
@@ -119,3 +122,16 @@ def _api(app: Livewell) -> Resumes:
 
 def _cursor(row: Any) -> str:
     return f"{row['changed_at'].isoformat()}/{row['id']}"
+
+
+def _place(after: str | None) -> tuple[datetime, UUID] | None:
+    if after is None:
+        return None
+    at, _, key = after.partition("/")
+    try:
+        instant, document = datetime.fromisoformat(at), UUID(key)
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None:
+        raise InvalidOption(f"--after {after!r}: give the `cursor` of a line of: livewell resumes list --json")
+    return instant, document
