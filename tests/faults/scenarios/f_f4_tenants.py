@@ -1,4 +1,4 @@
-"""F-F4: everybody asks for everybody else's sessions, streams, types and jobs.
+"""F-F4: everybody asks for everybody else's sessions, streams, types, jobs, documents and exports.
 
 They try every operation of the OpenAPI document.
 
@@ -8,12 +8,17 @@ headers must be the same, byte for byte. Types belong to somebody too: a key tha
 must not tell another type from none. And asking has changed nothing: sessions, their last signs of
 life, subscriptions and jobs are as they were, and no stream was told to go.
 
+One more user has a résumé, exports that came to every end, a batch and a link to a file. Others, who
+may export as well, try these ids, and links that are forged, changed or of another user. That the
+requests are right otherwise is shown by their owner, at the end.
+
 A second round has everybody at the bound of their streams: what is refused there must not depend on
 whether the session of somebody else is being streamed.
 
 Can it fail? Yes: without the comparison of users in refresh/push/streamed_sessions.py 40 streams of
 others were opened; and when any stream of the same name passed the bound, 404 instead of 429 told
-that a session exists (20 of 20).
+that a session exists (20 of 20). With one owner for all logins in server/auth/owner.py exports,
+batches and résumés of others were shown.
 """
 
 from __future__ import annotations
