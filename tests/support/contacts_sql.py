@@ -36,12 +36,17 @@ UNION ALL SELECT 'conflict of nobody: ' || f.id FROM livewell.contact_conflict f
 WHERE 2 <> (SELECT count(*) FROM livewell.contact c WHERE c.tenant = f.tenant AND c.id IN (f.one_id, f.other_id))
 """
 
+TOPICS = ("contact.created", "identity.added", "contact.merged", "contact.unmerged", "contact.erased")
+
 
 class ContactSession(QueueSession):
     """One session on one connection, of one tenant unless a call says otherwise."""
 
     def reset(self) -> None:
         self.connection.execute("; ".join(f"DELETE FROM livewell.{table}" for table in TABLES).encode())
+        # The migration declares them; tests of the outbox on the same database leave no topic.
+        for topic in TOPICS:
+            self.rows("SELECT livewell.declare_topic(%s, %s)", topic, '{"on_dead": "continue"}')
 
     def resolve(
         self,

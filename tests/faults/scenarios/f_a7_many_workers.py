@@ -22,9 +22,10 @@ CODE = "F-A7"
 TITLE = "Many workers start at once"
 
 POOL_SIZE = 1
-# Connections of a worker outside its pool: claims ahead, upkeep, keeper, listener. While it starts,
-# one more looks at the server, or is closed and not yet gone.
-LINKS = 7  # claims ahead, upkeep, keeper, listener, nudger, scheduler, due check
+# Connections of a worker outside its pool: claims ahead, claims of limited queues, upkeep, keeper,
+# listener, nudger, scheduler, due check. While it starts, one more looks at the server, or is closed
+# and not yet gone.
+LINKS = 8
 _CONNECTIONS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'livewell'"
 )
